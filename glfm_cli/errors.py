@@ -122,6 +122,7 @@ def write_error(
 _MENDABLE = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS),
     *(errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP),
+    errno.EBADF,  # of a closed standard stream
 }
 
 

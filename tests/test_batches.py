@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,54 @@ def test_a_wrong_cell_is_named_by_its_row_in_the_file(desk: Path, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
+def test_notes_on_rows_are_those_of_the_whole(desk: Path, tmp_path: Path) -> None:
+    lines = (desk / "t.csv").read_text().splitlines(keepends=True)
+    for row in (7000, BATCH + 3, BATCH + 200):
+        lines[row] = f"{row},,\n"
+    lines[BATCH] = "sum,1.0,Oslo\n"  # the last of its batch, not of the file
+    lines[-1] = "total,2.0,Oslo\n"
+    (tmp_path / "t.csv").write_text("".join(lines))
+    some, whole = (
+        impute(
+            tmp_path / "t.csv",
+            fit=desk / "f.glfm",
+            files=Files(tmp_path / f"{memory}.csv"),
+            memory=memory,
+            threads=1,
+        )
+        for memory in ("1k", "100G")
+    )
+    assert isinstance(some, BatchedCompletion)
+    assert some.warnings == whole.warnings
+    assert some.to_dict()["warnings"] == whole.to_dict()["warnings"]
+    empty = [row for row, line in enumerate(lines) if line.strip().endswith(",,")]
+    shown = f"{len(empty)} rows (the first: row {empty[0]}) have no observed value"
+    assert some.warnings[0].startswith(shown)
+    assert some.warnings[1].startswith(f"the last row, {N}, looks like a total")
+
+
+def test_notes_on_cells_that_break_a_rule_join(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    low = rng.normal(size=N)
+    high = low + rng.uniform(0.1, 1.0, N)
+    wrong = [4, 5, BATCH + 1, BATCH + 2, BATCH + 3, BATCH + 4]
+    high[wrong] = low[wrong] - 1.0
+    high[10] = np.nan
+    table = pa.table({"low": low, "high": pa.array(high, from_pandas=True)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    types = {"columns": {"low": {"type": "real", "less_than": "high"}, "high": "real"}}
+    how: dict[str, Any] = {"chains": 1, "warmup": 5, "draws": 2, "threads": 1}
+    impute(table.slice(20, 100), types, save=tmp_path / "f.glfm", **how)
+    files = Files(tmp_path / "o.parquet")
+    found = impute(
+        tmp_path / "t.parquet", fit=tmp_path / "f.glfm", files=files, memory="1k", threads=1
+    )
+    shown = ", ".join(str(row + 1) for row in wrong[:5])
+    assert found.warnings[0] == (
+        f"column 'low': 6 cells are not less than 'high' (rows {shown}, ...)"
+    )
+
+
 def test_what_is_asked_of_all_rows_together_reads_them_together(
     desk: Path, tmp_path: Path
 ) -> None:
@@ -218,8 +267,9 @@ def test_batches_of_a_text_are_its_rows_and_are_written_back(
     raw = TEXTS[name].encode()
     (tmp_path / "t.csv").write_bytes(raw)
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(raw))
+    (tmp_path / "t.csv.bz2").write_bytes(bz2.compress(raw))
     whole = read_table(tmp_path / "t.csv").replace_schema_metadata(None)
-    for source in ("t.csv", "t.csv.gz"):
+    for source in ("t.csv", "t.csv.gz", "t.csv.bz2"):
         parts = list(read_batches(tmp_path / source, n_rows))
         assert all(part.num_rows == n_rows for part in parts[:-1])
         plain = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])

@@ -105,6 +105,59 @@ def test_what_is_no_table_is_one_clear_error(data: object) -> None:
         impute(data, TYPES)
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_column_alone_is_no_table(kind: str) -> None:
+    column = TABLE["x"]
+    if kind != "pyarrow":
+        pytest.importorskip(kind)
+        column = TABLE.to_pandas()["x"] if kind == "pandas" else _polars(TABLE)["x"]
+    with pytest.raises(GlfmError, match=f"found a {kind}.*expected a table of") as caught:
+        impute(column, TYPES, **SHORT)
+    assert "give a frame, as `data.to_frame()` is" in str(caught.value.hint)
+
+
+def _polars(table: pa.Table) -> Any:
+    return getattr(pytest.importorskip("polars"), "from_arrow")(table)  # noqa: B009
+
+
+def test_cells_under_a_mask_are_missing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    full = rng.normal(size=(40, 2))
+    mask = rng.random(full.shape) < 0.2
+    data = np.ma.masked_array(np.where(mask, 1e9, full), mask=mask)
+    types = {"columns": {"x0": "real", "x1": {"role": "ignore"}}}
+    done = impute(data, types, **SHORT)
+    assert done.n_completed == mask[:, 0].sum()
+    output = done.output
+    assert isinstance(output, np.ma.MaskedArray)
+    assert np.array_equal(np.ma.getmaskarray(output), mask & [False, True])
+    assert np.array_equal(output.data[~mask], full[~mask])
+    assert np.abs(output.compressed()).max() < 100
+    assert np.array_equal(data.mask, mask)
+    filled = GlfmImputer(random_state=3, **SHORT).fit_transform(data)
+    assert not np.ma.is_masked(filled)
+    assert np.abs(filled).max() < 100
+
+
+def test_words_under_a_mask_are_missing() -> None:
+    words = np.array([["a", 1], ["b", 2], ["a", 3]], dtype=object)
+    data = np.ma.masked_array(words, mask=[[0, 0], [1, 0], [0, 1]])
+    assert table_of(data).to_pydict() == {"x0": ["a", None, "a"], "x1": [1, 2, None]}
+
+
+def test_a_sparse_column_is_completed_as_one(seed: int) -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(0.5, 40).astype(float)
+    counts[::5] = np.nan
+    frame = pandas.DataFrame({"n": pandas.arrays.SparseArray(counts), "x": rng.normal(size=40)})
+    done = impute(frame, {"columns": {"n": "count", "x": "real"}}, **SHORT)
+    assert done.output.dtypes.equals(frame.dtypes)
+    kept = ~np.isnan(counts)
+    assert np.array_equal(done.output["n"].to_numpy()[kept], counts[kept])
+    assert not done.output["n"].isna().any()
+
+
 # Scikit-learn --------------------------------------------------------------------------------
 
 
@@ -230,3 +283,16 @@ def test_categories_lists_and_structures_of_polars_come_back() -> None:
     assert done["both"].to_list() == frame["both"].to_list()
     seen = frame["s"].is_not_null()
     assert done["s"].filter(seen).to_list() == frame["s"].filter(seen).to_list()
+
+
+def test_objects_of_several_types_pass_through() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = TABLE.to_pandas().assign(mix=[1, "x", None, {"k": 1}] * 10, when=pandas.NaT)
+    frame["when"] = [pandas.Timestamp("2020-01-01"), 2.5] * 20
+    assert "mix: ignore" in glfm_cli.guess_schema(frame).to_yaml()
+    done = impute(frame, {"rest": "ignore", **TYPES}, **SHORT)
+    assert done.output["mix"].tolist() == frame["mix"].tolist()
+    assert done.output["when"].tolist() == frame["when"].tolist()
+    for kind in ("categorical", "real"):
+        with pytest.raises(GlfmError, match="column 'mix': the column holds values of several"):
+            impute(frame, {"rest": "ignore", "columns": {"x": "real", "mix": kind}}, **SHORT)

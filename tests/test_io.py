@@ -20,7 +20,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from glfm_cli.errors import GlfmError, OutputError, TableError, UsageError
-from glfm_cli.io import atomic_write, read_table, same_file, write_table
+from glfm_cli.io import atomic_write, read_table, same_file, write_parts, write_table
 from glfm_cli.io.batches import read_batches
 
 
@@ -558,3 +558,26 @@ def test_same_file_sees_through_links_and_spellings(tmp_path: Path) -> None:
     assert same_file(tmp_path / "new.csv", f"{tmp_path}/./new.csv")
     assert not same_file(path, tmp_path / "other.csv")
     assert not same_file("-", "-")
+
+
+@pytest.mark.parametrize("suffix", ["bz2", "xz"])
+def test_what_is_cut_off_or_not_packed_as_it_is_named_is_refused(
+    tmp_path: Path, suffix: str
+) -> None:
+    write_table(pa.table({"a": [str(i) for i in range(5000)]}), tmp_path / f"t.csv.{suffix}")
+    packed = (tmp_path / f"t.csv.{suffix}").read_bytes()
+    with pytest.raises(TableError, match="is damaged or cut off"):
+        read_table(written(tmp_path, packed[: len(packed) // 2], f"cut.csv.{suffix}"))
+    with pytest.raises(TableError, match=f"though its name ends in .{suffix}"):
+        read_table(written(tmp_path, b"a,b\n1,2\n", f"in.csv.{suffix}"))
+
+
+def test_an_arrow_stream_is_written_as_one(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, None], "b": pa.array(["x", "y"]).dictionary_encode()})
+    write_table(table, tmp_path / "t.arrows")
+    with pa.ipc.open_stream((tmp_path / "t.arrows").read_bytes()) as stream:
+        assert stream.read_all().equals(table)
+    assert read_table(tmp_path / "t.arrows").equals(table)
+    assert pa.concat_tables(read_batches(tmp_path / "t.arrows", 1)).equals(table)
+    write_parts(iter([table, table]), tmp_path / "again.arrows")
+    assert read_table(tmp_path / "again.arrows").equals(pa.concat_tables([table, table]))

@@ -7,6 +7,7 @@ heavy before `run`, so that `glfm --help` is instant.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -103,6 +104,9 @@ def end(action: Callable[[], int], console: Console) -> int:
         _debug(console)
         return ExitStatus.FAILED
     except OSError as error:
+        if error.errno == errno.EBADF:
+            console.error("standard output: cannot be written: it is closed")
+            return ExitStatus.USAGE
         console.error(f"{error.filename or 'the system'}: {error.strerror or error}")
         _debug(console)
         return ExitStatus.FAILED
@@ -149,14 +153,32 @@ def _debug(console: Console) -> None:
         traceback.print_exc(file=console.stderr)
 
 
+def _reopen_closed() -> None:
+    """Put a stand-in where a standard stream was closed, so that no other file takes its number.
+
+    Nothing can be read from it, and writing results to it fails; messages have nowhere to go.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = os.O_WRONLY if name == "stderr" else os.O_RDONLY
+            os.dup2(os.open(os.devnull, mode), number)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w"))  # noqa: SIM115
+
+
 def main() -> None:
     """Run `glfm` on the process's arguments and end the process."""
+    closed = sys.stdout is None
+    _reopen_closed()
     for stream in (sys.stdout, sys.stderr):
         # Names and levels may hold any letter, whatever the terminal's own encoding.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     console = Console()
-    sys.exit(run_until_signalled(partial(end, partial(_alone, sys.argv[1:], console), console)))
+    action = partial(_alone, sys.argv[1:], console)
+    status = run_until_signalled(partial(end, action, console))
+    if closed:
+        _discard_stdout()
+    sys.exit(status)
 
 
 def _alone(arguments: Sequence[str], console: Console) -> int:

@@ -35,7 +35,8 @@ from glfm_cli.inference.folding import BATCH
 from glfm_cli.inference.precision import Precision
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.io import memory_needed, read_batches, rows_after, write_parts
-from glfm_cli.io.files import file_label
+from glfm_cli.io.files import file_label, is_device
+from glfm_cli.io.row_notes import JoinedNotes, RowsNote
 from glfm_cli.latent.capabilities import JoinsRows
 from glfm_cli.streams import seed_of_batch
 
@@ -160,7 +161,9 @@ def plan_batches(
     first = fitted.with_types(next(read_batches(source, BATCH)))
     data = fitted.encode(first, unseen=unseen, file=file_label(source))
     files.check(first, data)
-    return BatchedImputation(source, fitted, files, how, unseen, (*data.notes, *fitted.notes))
+    # What the first batch alone says of its rows is not true of the file.
+    notes = (note for note in data.notes if not isinstance(note, RowsNote))
+    return BatchedImputation(source, fitted, files, how, unseen, (*notes, *fitted.notes))
 
 
 def free_memory() -> int:
@@ -180,16 +183,16 @@ class _Made:
     n_columns: int = 0
     precision: Precision | None = None
     columns: dict[str, dict[str, Any]] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
+    notes: JoinedNotes = field(default_factory=JoinedNotes)
     left: dict[tuple[str, str], int] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
 
     def add(self, done: Completion) -> None:
         """Take note of a batch."""
         data = done.data
+        self.notes.add(data.notes, self.n_rows)
         self.n_rows += data.n_rows
         self.n_columns, self.precision, self.ids = done.table.num_columns, done.precision, data.ids
-        self.notes |= dict.fromkeys(data.notes)
         for one in data.not_completed:
             key = one.column, one.why
             self.left[key] = self.left.get(key, 0) + one.cells
@@ -203,7 +206,7 @@ class _Made:
     def data(self) -> Data:
         """Return the sizes and notes of the table."""
         left = tuple(NotCompleted(name, n, why) for (name, why), n in self.left.items())
-        return Data(self.n_rows, (), tuple(self.notes)[:MOST_NOTES], self.ids, left)
+        return Data(self.n_rows, (), self.notes.told()[:MOST_NOTES], self.ids, left)
 
 
 def summed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -228,7 +231,8 @@ class _Spool:
 
     def __enter__(self) -> _Spool:
         if self._target is not None:
-            beside = None if str(self._target) == "-" else Path(os.path.realpath(self._target))
+            nowhere = str(self._target) == "-" or is_device(self._target)
+            beside = None if nowhere else Path(os.path.realpath(self._target))
             self._file = tempfile.TemporaryFile(dir=beside and beside.parent)
             self._writer: Any = None
         return self

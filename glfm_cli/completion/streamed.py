@@ -27,6 +27,7 @@ from glfm_cli.inference.folding import BATCH
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.io import memory_needed
 from glfm_cli.io.files import file_label
+from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
 from glfm_cli.schema import Role, Schema
 from glfm_cli.store import read_header
@@ -65,7 +66,9 @@ class StreamedImputation:
     def notes(self) -> tuple[str, ...]:
         """What the user should know beforehand, one line each."""
         more = (UNCHANGED,) if self.needless else ()
-        return (*self.session.data.notes, *self.session.notes, *more)
+        # Rows are numbered in the sample, not in the file.
+        of_data = (text for text in self.session.data.notes if not isinstance(text, RowsNote))
+        return (*of_data, *self.session.notes, *more)
 
     @property
     def needless(self) -> bool:

@@ -24,6 +24,7 @@ from glfm_cli.encoding.source import (
 from glfm_cli.encoding.values import number_texts, typed_numbers
 from glfm_cli.errors import NumericalError, OutputError
 from glfm_cli.io import is_text_table, mark_written_type
+from glfm_cli.io.arrow_types import computable, computable_type, in_type
 
 
 def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
@@ -62,8 +63,7 @@ def blank(table: pa.Table, data: Data) -> pa.Table:
                 column = pc.if_else(pa.array(encoded.requested), missing, column)
             else:
                 place = pa.array(np.arange(len(column)), mask=encoded.requested)
-                # Arrow cannot take from views of text.
-                column = plain(one_chunk(column)).take(place).cast(column.type)
+                column = in_type(computable(one_chunk(column)).take(place), column.type)
                 field = field.with_nullable(True)
         table = table.set_column(encoded.index, field, column)
     return table
@@ -81,7 +81,7 @@ def _field(table: pa.Table, encoded: EncodedColumn) -> pa.Field:
 
 def cell_texts(table: pa.Table, encoded: EncodedColumn, rows: Array) -> pa.Array:
     """Return some cells of a column as text, just as they stand in the table."""
-    values = one_chunk(table.column(encoded.index)).take(pa.array(rows))
+    values = computable(one_chunk(table.column(encoded.index))).take(pa.array(rows))
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     return text_of(plain(values)).cast(pa.string())
@@ -106,9 +106,9 @@ def _checked(encoded: EncodedColumn, fill: Array) -> Array:
 def _filled(table: pa.Table, encoded: EncodedColumn, fill: Array) -> pa.Array:
     """Return one column with its missing cells filled, in the column's own Arrow type."""
     old = one_chunk(table.column(encoded.index))
-    if pa.types.is_string_view(old.type):  # which Arrow cannot join or take from
-        table = table.set_column(encoded.index, encoded.column.name, plain(old))
-        return _filled(table, encoded, fill).cast(old.type)
+    if computable_type(old.type) != old.type:
+        table = table.set_column(encoded.index, encoded.column.name, computable(old))
+        return in_type(_filled(table, encoded, fill), old.type)
     kind = old.type.value_type if pa.types.is_dictionary(old.type) else old.type
     if encoded.levels:
         codes = pa.array(fill.astype(np.int64))

@@ -17,7 +17,7 @@ from glfm_cli.encoding.not_completed import SLIPS, not_completed
 from glfm_cli.encoding.notes import column_notes, table_notes
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
-from glfm_cli.encoding.source import Source, open_column
+from glfm_cli.encoding.source import Source, open_modelled
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.encoding.weights import weights_of
 from glfm_cli.errors import SchemaError, TableError
@@ -47,7 +47,7 @@ def encode(
     encoded, notes, kept = [], [], {}
     for index, column in enumerate(columns):
         if column.modelled:
-            source = open_column(table, index, column, file)
+            source = open_modelled(table, index, column, file)
             if column.type is None:
                 source = _with_type(source)
                 notes.append(

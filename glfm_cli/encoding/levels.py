@@ -105,7 +105,7 @@ def distinct_texts(source: Source) -> tuple[list[str | None], Array]:
     A value that is empty, null or NaN gives None.
     """
     kind = source.values.type
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if not _has_levels(kind):
         raise source.schema_error(
             f"has type {source.column.type}, but the table holds values of type {kind} there",
             hint="Set `role: ignore`.",
@@ -125,6 +125,16 @@ def distinct_texts(source: Source) -> tuple[list[str | None], Array]:
         key = None if gone else level_key(_shortest(text) if trim_zeros else text)
         keys.append(key or None)
     return keys, encoded.indices.to_numpy(zero_copy_only=False)
+
+
+def _has_levels(kind: pa.DataType) -> bool:
+    """Return whether values of a type are words, numbers or dates, each with a text of its own."""
+    types = pa.types
+    others = (
+        *(types.is_nested, types.is_interval, types.is_fixed_size_binary),
+        *(types.is_binary, types.is_large_binary),
+    )
+    return not isinstance(kind, pa.BaseExtensionType) and not any(of(kind) for of in others)
 
 
 def level_key(text: str) -> str:

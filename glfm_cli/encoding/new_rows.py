@@ -20,7 +20,7 @@ from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNSEEN
 from glfm_cli.encoding.notes import slips_note
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import Numbers, encode_numbers
-from glfm_cli.encoding.source import Source, open_column
+from glfm_cli.encoding.source import Source, open_modelled
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import Column, Schema
@@ -75,7 +75,7 @@ def encode_rows(
         if known.column.calendar is not None:
             continue
         index = place[known.column.name]
-        source = open_column(table, index, known.column, file)
+        source = open_modelled(table, index, known.column, file)
         if known.column.binomial:
             x, trials, left = shares(encode_successes(table, columns, source))
             unseen: Mapping[str, int] = {}
@@ -83,7 +83,7 @@ def encode_rows(
         else:
             column, unseen, slips = _encode_column(source, index, known, unseen_is_missing)
             if slips:
-                notes.append(f"column '{known.column.name}': {slips_note(slips)}")
+                notes.append(slips_note(known.column.name, slips))
                 kept[known.column.name, SLIPS] = slips
         encoded.append(_in_style(column, source, known.style))
         if unseen:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from glfm_cli.encoding.data import EncodedColumn
+from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.schema.atoms import atom_of
 
 MANY_LEVELS = 100
@@ -31,7 +32,7 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
         cells = "cell is" if zeros == 1 else "cells are"
         notes.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
     if slips:
-        notes.append(slips_note(slips))
+        notes.append(_slips_text(slips))
     between = int(encoded.between.sum())
     if between and not encoded.column.impute_censored:
         cells = "cell is" if between == 1 else "cells are"
@@ -47,8 +48,21 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
     return [f"column '{encoded.column.name}': {text}" for text in notes]
 
 
-def slips_note(slips: int) -> str:
+def _without_values(_: None, count: int, rows: tuple[int, ...]) -> str:
+    what = f"row {rows[0]} has" if count == 1 else f"{count} rows (the first: row {rows[0]}) have"
+    return f"{what} no observed value and can only follow the columns' distributions"
+
+
+def slips_note(column: str, slips: int) -> str:
     """Return the warning that some zeros of a column are taken for slips."""
+    return RowsNote(_slips, column, slips)
+
+
+def _slips(column: str, slips: int, _: tuple[int, ...]) -> str:
+    return f"column '{column}': {_slips_text(slips)}"
+
+
+def _slips_text(slips: int) -> str:
     cells = "cell is" if slips == 1 else "cells are"
     return (
         f"{slips} {cells} 0, far below all others: taken for slips, which tell nothing and stay "
@@ -58,14 +72,12 @@ def slips_note(slips: int) -> str:
 
 def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
     """Return the warnings about the table as a whole, one line each."""
-    notes = []
+    notes: list[str] = []
     empty = np.ones(n_rows, dtype=bool)
     for encoded in columns:
         empty &= ~encoded.observed & ~encoded.between
     if empty.any():
-        count, first = int(empty.sum()), int(np.argmax(empty)) + 1
-        rows = f"row {first} has" if count == 1 else f"{count} rows (the first: row {first}) have"
-        notes.append(f"{rows} no observed value and can only follow the columns' distributions")
+        notes.append(RowsNote(_without_values, None, int(empty.sum()), np.flatnonzero(empty) + 1))
     if len(columns) == 1:
         notes.append(ONE_COLUMN)
     return notes

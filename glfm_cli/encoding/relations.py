@@ -24,11 +24,11 @@ from glfm_cli.encoding.levels import level_key
 from glfm_cli.encoding.related import Relation, Relations, with_followers
 from glfm_cli.encoding.values import as_written
 from glfm_cli.errors import TableError
+from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.schema.formula import Formula
 
 MOST_PLACES = 9  # decimals of a column, as its values show
 LEAST_STEP = 1e-9  # relative, between a number and one that is larger
-SHOWN = 5  # rows of violations
 
 
 def with_known(data: Data, file: str | None = None) -> Data:
@@ -276,7 +276,7 @@ def _add_levels(columns: list[EncodedColumn], one: Relation) -> None:
         columns[d] = replace(encoded, x=x, observed=encoded.observed | sure)
 
 
-def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[str]:
+def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNote]:
     """Return the note that observed cells contradict a formula, by more than is rounded away."""
     named = {name: columns[d].x for name, d in zip(one.formula.names, one.of, strict=True)}
     value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
@@ -292,7 +292,7 @@ def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[str]:
     return _listed(columns[one.d], wrong, f"not `{one.formula.text}`")
 
 
-def _outside(columns: list[EncodedColumn], one: Relation) -> list[str]:
+def _outside(columns: list[EncodedColumn], one: Relation) -> list[RowsNote]:
     """Take the empty cells outside a condition out of the missing ones, and list other cells."""
     encoded = columns[one.d]
     outside = _truth(columns, one.formula, [columns[d].x for d in one.of]) == 0.0
@@ -338,13 +338,15 @@ def _otherwise(encoded: EncodedColumn) -> float | None:
     return float(encoded.levels.index(text)) if encoded.levels else float(text)
 
 
-def _listed(encoded: EncodedColumn, rows: Array, problem: str) -> list[str]:
-    if not rows.size:
-        return []
-    shown = ", ".join(str(row + 1) for row in rows[:SHOWN]) + (", ..." if rows.size > SHOWN else "")
-    cells = "cell is" if rows.size == 1 else "cells are"
-    row = "row" if rows.size == 1 else "rows"
-    return [f"column '{encoded.column.name}': {rows.size} {cells} {problem} ({row} {shown})"]
+def _listed(encoded: EncodedColumn, rows: Array, problem: str) -> list[RowsNote]:
+    about = encoded.column.name, problem
+    return [RowsNote(_in_rows, about, rows.size, rows + 1)] if rows.size else []
+
+
+def _in_rows(about: tuple[str, str], count: int, rows: tuple[int, ...]) -> str:
+    shown = ", ".join(str(row) for row in rows) + (", ..." if count > len(rows) else "")
+    cells, row = ("cell is", "row") if count == 1 else ("cells are", "rows")
+    return f"column '{about[0]}': {count} {cells} {about[1]} ({row} {shown})"
 
 
 def _half_place(x: Array) -> float:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from glfm_cli.encoding.data import Mask
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.io.arrow_types import computable, holds_anything
 from glfm_cli.schema import Column
 
 
@@ -56,13 +57,28 @@ class Source:
 
 def open_column(table: pa.Table, index: int, column: Column, file: str | None) -> Source:
     """Return one column of a table as a source."""
-    values = one_chunk(table.column(index))
+    values = computable(one_chunk(table.column(index)))
     ordered = None
     if pa.types.is_dictionary(values.type):
         if values.type.ordered:
             ordered = plain(values.dictionary)
         values = values.dictionary_decode()
     return Source(column, plain(values), ordered, file)
+
+
+def open_modelled(table: pa.Table, index: int, column: Column, file: str | None) -> Source:
+    """Return one column that is to be modelled.
+
+    Raises TableError: it holds values of several types.
+    """
+    if holds_anything(table.schema.field(index).type):
+        raise TableError(
+            "the column holds values of several types",
+            file=file,
+            column=column.name,
+            hint="Give all its values one type (numbers or text), or set `role: ignore`.",
+        )
+    return open_column(table, index, column, file)
 
 
 def plain(values: pa.Array) -> pa.Array:

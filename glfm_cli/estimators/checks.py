@@ -46,8 +46,9 @@ def table_of_rows(X: Any) -> pa.Table:
         raise RowsError(
             "sparse matrices are not taken", hint="Make the matrix dense: `X.toarray()`."
         )
-    if hasattr(X, "__array__") and not hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
-        X = np.asarray(X)
+    is_frame = hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc")
+    if hasattr(X, "__array__") and not is_frame and not isinstance(X, np.ndarray):
+        X = np.asarray(X)  # an array proper may have a mask, which this would drop
     if isinstance(X, np.ndarray | list):
         _check_matrix(np.asarray(X))
     try:

@@ -49,7 +49,7 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
     ranges = Counter(_range(columns[i]) for i in asked)
     rows = np.unique(np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int))
     places = sorted(set(asked) | set(range(min(len(columns), MOST_COLUMNS))))
-    sample = {place: _take(table.column(place), pa.array(rows)) for place in places}
+    sample = {place: table.column(place).take(pa.array(rows)) for place in places}
     numbers = {place: _numbers(column) for place, column in sample.items()}
     others = {place: _seen(column, numbers[place]) for place, column in sample.items()}
     found: dict[int, Evidence] = {}
@@ -66,13 +66,6 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
         elif share is not None and share >= ORDERED:
             found[place] = "order"
     return found
-
-
-def _take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
-    """Return some rows of a column, of text of whichever Arrow type."""
-    if pa.types.is_string_view(column.type):  # which Arrow cannot take from
-        column = column.cast(pa.string())
-    return column.take(rows)
 
 
 def _range(column: Profile) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from glfm_cli.guess.numerals import recognise
 from glfm_cli.guess.profile import Profile, empty_rows, profile, runs_of
 from glfm_cli.guess.triplets import as_triplets
 from glfm_cli.guess.verdict import Verdict
+from glfm_cli.io.arrow_types import computable_table
 from glfm_cli.io.declared import declared
 from glfm_cli.io.dialect import dialect_of
 from glfm_cli.io.units import unit_in, units_of
@@ -96,6 +97,7 @@ def guess_schema(table: pa.Table) -> Guess:
         raise TableError("two columns of the table have this name", column=repeated[0])
     if not names or not table.num_rows:
         raise TableError("the table has no rows", expected="at least one row of data")
+    table = computable_table(table)
     dialect = dialect_of(table)
     units = units_of(table)
     empty = empty_rows(table)

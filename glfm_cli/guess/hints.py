@@ -93,6 +93,8 @@ def _repeated_rows(table: pa.Table, key: int, empty: NDArray[np.intp]) -> str | 
     group = np.zeros(rows.size, dtype=np.int64)
     for i in (key, *range(table.num_columns)):
         column = table.column(i).combine_chunks().take(pa.array(rows))
+        if isinstance(column.type, pa.BaseExtensionType):
+            column = column.storage
         if pa.types.is_nested(column.type):
             return None
         if not pa.types.is_dictionary(column.type):

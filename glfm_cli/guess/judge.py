@@ -53,6 +53,8 @@ class _Gaps(NamedTuple):
 def judge(column: Profile) -> Verdict:
     """Return the guess for a column; its missing codes are in its `Column`."""
     name = column.name
+    if column.kind is Kind.ANY:
+        return ignore(name, "holds values of several types")
     if column.kind is Kind.OTHER:
         return ignore(name, "holds neither text nor numbers")
     if column.n_distinct == 0:

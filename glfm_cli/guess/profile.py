@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from glfm_cli.io.arrow_types import holds_anything
 from glfm_cli.io.declared import NOTHING_DECLARED, Declared
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN, Numerals
@@ -34,6 +35,7 @@ class Kind(Enum):
     DATE = "a date"
     DURATION = "a time of day or a duration"
     OTHER = "neither text nor numbers"
+    ANY = "of several types"
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
         order = _dictionary_order(column)
         column = column.cast(column.type.value_type)
     kind = _kind(column.type)
-    if kind is Kind.OTHER:
+    if kind in (Kind.OTHER, Kind.ANY):
         counts, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
         return Profile(name, kind, len(column), pa.array([], pa.string()), counts, numbers)
     if kind is Kind.TEXT:
@@ -179,6 +181,8 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
 
 def _kind(kind: pa.DataType) -> Kind:
     types = pa.types
+    if holds_anything(kind):
+        return Kind.ANY
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return Kind.TEXT
     if types.is_boolean(kind):

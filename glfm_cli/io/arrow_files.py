@@ -5,10 +5,8 @@ Arrow's Parquet and data set parts take 60 MB and are loaded when such a file is
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
@@ -17,9 +15,11 @@ import pyarrow.ipc
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.formats import ARROW_FILE, PARQUET
-from glfm_cli.io.location import Location
+from glfm_cli.io.parquet_layout import layout_of, with_layout, without_layout
 
-_WHAT = {"parquet": "Parquet", "arrow": "Arrow"}
+_WHAT = {"parquet": "Parquet", "arrow": "Arrow", "arrows": "Arrow"}
+
+_NEW = {"arrow": pa.ipc.new_file, "arrows": pa.ipc.new_stream}
 
 
 def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
@@ -44,35 +44,13 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     return table
 
 
-def read_many(place: Location, file: str) -> pa.Table:
-    """Return the rows of all Parquet files in a folder or under a pattern, in order of their names.
-
-    Folders named `year=2024` become a column `year`.
-    """
-    found = place.path if Path(place.path).is_dir() else sorted(glob.glob(place.path))
-    if not found:
-        raise TableError("cannot be read: no file has such a name", file=file)
-    from pyarrow.dataset import dataset
-
-    try:
-        table = dataset(found, format="parquet", partitioning="hive").to_table()
-    except (pa.ArrowException, OSError) as error:
-        raise TableError(
-            f"cannot be read as a set of Parquet files ({' '.join(str(error).split())[:120]})",
-            file=file,
-            hint="A folder or pattern must hold Parquet files with the same columns.",
-        ) from None
-    check_names(table.column_names, file)
-    if table.num_rows == 0:
-        raise TableError("no Parquet file there has a row", file=file)
-    return table
-
-
 def _read_parquet(data: bytes) -> pa.Table:
     from pyarrow.parquet import ParquetFile
 
     # A file, not a data set: nothing is read out of the names of its folders.
-    return ParquetFile(pa.BufferReader(data)).read()
+    file = ParquetFile(pa.BufferReader(data))
+    table = file.read()
+    return table.replace_schema_metadata(with_layout(table.schema, file.metadata).metadata)
 
 
 def _read_ipc(data: bytes) -> pa.Table:
@@ -84,33 +62,36 @@ def _read_ipc(data: bytes) -> pa.Table:
 
 
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
-    """Write a table to an open binary file, as Parquet or as an Arrow IPC file."""
+    """Write a table to an open binary file, as Parquet or as an Arrow IPC file or stream."""
+    options, table = layout_of(table.schema), without_layout(table)
     with _refusals(layout, shown):
         if layout == "parquet":
             from pyarrow.parquet import write_table
 
             # The names inside lists stay as they are, too.
-            write_table(table, file, use_compliant_nested_type=False)
+            write_table(table, file, use_compliant_nested_type=False, **options)
             return
-        with pa.ipc.new_file(file, table.schema) as writer:
+        with _NEW[layout](file, table.schema) as writer:
             writer.write_table(table)
 
 
 def write_parts(parts: Iterator[pa.Table], file: IO[Any], layout: str, shown: str) -> None:
     """Write tables of one schema below each other; in Parquet each begins a row group."""
     first = next(parts)
+    compression = layout_of(first.schema).get("compression", "snappy")
+    first, parts = without_layout(first), (without_layout(part) for part in parts)
     with _refusals(layout, shown):
         if layout == "parquet":
             from pyarrow.parquet import ParquetWriter
 
-            options = {"use_compliant_nested_type": False}
+            options = {"use_compliant_nested_type": False, "compression": compression}
             writer: Any = ParquetWriter(file, first.schema, **options)
         else:
             if any(pa.types.is_dictionary(kind) for kind in first.schema.types):
                 # An IPC file holds one dictionary a column, so it must be known from the start.
                 first = pa.concat_tables([first, *parts]).unify_dictionaries()
                 parts = iter(())
-            writer = pa.ipc.new_file(file, first.schema)
+            writer = _NEW[layout](file, first.schema)
         with writer:
             writer.write_table(first)
             for part in parts:

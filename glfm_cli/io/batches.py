@@ -20,11 +20,14 @@ from glfm_cli.io.dialect import dialect_of
 from glfm_cli.io.files import PathLike, file_label, is_device
 from glfm_cli.io.formats import ARROW_FILE, CSV_LAYOUTS, Format, format_of_location
 from glfm_cli.io.location import locate
+from glfm_cli.io.many_files import batches_of_many
+from glfm_cli.io.parquet_layout import with_layout
 from glfm_cli.io.units import units_of
 
 _PIECE = 4 << 20  # bytes read at once
 _FEW_ROWS = 100  # of which the top is told
-_GROWTH = {"csv": 12, "tsv": 12, "txt": 12, "parquet": 10, "arrow": 3}  # memory by size of file
+# Memory by size of file.
+_GROWTH = {"csv": 12, "tsv": 12, "txt": 12, "parquet": 10, "arrow": 3, "arrows": 3}
 _PACKED = 6  # times which a packed text is larger
 
 
@@ -38,8 +41,8 @@ def memory_needed(source: PathLike) -> int | None:
     files = _files(source)
     if not files or not all(Path(file).is_file() for file in files):
         return None
-    kind = format_of_location(place, None) if len(files) == 1 else Format("parquet")
-    if kind.layout not in _GROWTH or kind.packing == "zip":
+    kind = Format("parquet") if place.is_many else format_of_location(place, None)
+    if kind.layout not in _GROWTH or kind.packing in ("zip", "xz"):
         return None
     packed = 1 if kind.packing is None else _PACKED
     return sum(os.path.getsize(file) for file in files) * packed * _GROWTH[kind.layout]
@@ -55,7 +58,7 @@ def read_batches(source: PathLike, n_rows: int) -> Iterator[pa.Table]:
     """
     place, file = locate(source), file_label(source)
     if place.is_many:
-        yield from _sized(_of_dataset(place.path, file), n_rows, file)
+        yield from _sized(batches_of_many(place, file), n_rows, file)
         return
     kind = format_of_location(place, None)
     if kind.layout in CSV_LAYOUTS:
@@ -89,7 +92,7 @@ def _files(source: PathLike) -> list[str]:
 
 
 def _compression(kind: Format) -> str | None:
-    return {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd"}.get(kind.packing or "")
+    return {"gzip": "gzip", "zstd": "zstd", "bzip2": "bz2"}.get(kind.packing or "")
 
 
 def _sized(batches: Iterator[pa.Table], n_rows: int, file: str) -> Iterator[pa.Table]:
@@ -118,17 +121,10 @@ def _of_parquet(path: str, n_rows: int) -> Iterator[pa.Table]:
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path, pre_buffer=False) as opened:
+        metadata = with_layout(opened.schema_arrow, opened.metadata).metadata
         for batch in opened.iter_batches(n_rows):
-            yield pa.Table.from_batches([batch], opened.schema_arrow)
-
-
-def _of_dataset(path: str, file: str) -> Iterator[pa.Table]:
-    from pyarrow.dataset import dataset
-
-    found = path if Path(path).is_dir() else sorted(glob.glob(path))
-    opened = dataset(found, format="parquet", partitioning="hive")
-    for batch in opened.to_batches(batch_readahead=1, fragment_readahead=1):
-        yield pa.Table.from_batches([batch], opened.schema)
+            table = pa.Table.from_batches([batch], opened.schema_arrow)
+            yield table.replace_schema_metadata(metadata)
 
 
 def _of_arrow(path: str, n_rows: int) -> Iterator[pa.Table]:

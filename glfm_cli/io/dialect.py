@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glfm_cli.io.numerals import PLAIN, Numerals
+from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.io.units import units_of
 
 METADATA_KEY = b"glfm.csv"
@@ -129,11 +130,15 @@ def _total_note(table: pa.Table) -> tuple[str, ...]:
         if _TOTAL.fullmatch(last.casefold().rstrip(":. ")) is None:
             continue
         if pc.sum(pc.equal(column, column[-1])).as_py() == 1:
-            return (
-                f"the last row, {table.num_rows}, looks like a total of the others "
-                f"('{name}' is '{last}') and is taken for data: delete it if it is one",
-            )
+            return (RowsNote(_total, (name, last), 1, [table.num_rows], only_last=True),)
     return ()
+
+
+def _total(about: tuple[str, str], _: int, rows: tuple[int, ...]) -> str:
+    return (
+        f"the last row, {rows[0]}, looks like a total of the others "
+        f"('{about[0]}' is '{about[1]}') and is taken for data: delete it if it is one"
+    )
 
 
 def with_dialect(table: pa.Table, dialect: Dialect) -> pa.Table:

@@ -71,7 +71,7 @@ def atomic_write(path: PathLike, mode: str = "wb") -> Iterator[IO[Any]]:
     Raises OutputError: the folder is missing or not writable, the disk is full, or `path` is a
         folder.
     """
-    target = Path(os.path.realpath(path))
+    target = _target(path)
     options: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
         kept_mode = _replaceable(target, path)
@@ -89,7 +89,7 @@ def atomic_write(path: PathLike, mode: str = "wb") -> Iterator[IO[Any]]:
 
 def check_writable(path: PathLike) -> None:
     """Raise the OutputError that `atomic_write` would, before long work, and leave no trace."""
-    target = Path(os.path.realpath(path))
+    target = _target(path)
     try:
         if _replaceable(target, path) is not None:
             probe = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
@@ -97,6 +97,14 @@ def check_writable(path: PathLike) -> None:
             probe.unlink()
     except OSError as error:
         raise _not_written(error, str(path)) from error
+
+
+def _target(path: PathLike) -> Path:
+    """Return the file that is written under a name, links followed.
+
+    /dev/stdout leads to a pipe that has no name of its own, so such a one is opened as it is given.
+    """
+    return Path(path) if is_device(path) else Path(os.path.realpath(path))
 
 
 def _replaceable(target: Path, shown: PathLike) -> int | None:
@@ -160,6 +168,7 @@ _REASONS = {
     errno.EROFS: ("the file system is read-only",) * 2,
     errno.ENOSPC: ("the disk is full",) * 2,
     errno.EDQUOT: ("the disk quota is used up",) * 2,
+    errno.EBADF: ("it is closed",) * 2,
     errno.ENAMETOOLONG: ("its name is too long",) * 2,
 }
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from glfm_cli.errors import TableError, UsageError
+from glfm_cli.io.files import is_device
 from glfm_cli.io.location import Location
-from glfm_cli.io.packed import GZIP, PACKINGS, ZIP, ZSTD, packing_of
+from glfm_cli.io.packed import BZIP2, GZIP, PACKINGS, XZ, ZIP, ZSTD, packing_of
 from glfm_cli.io.web import path_of
 
 PARQUET = b"PAR1"
@@ -60,6 +61,7 @@ FORMATS = {
     "arrow": FileFormat(
         (".arrow", ".feather", ".ipc"), ".arrow_files", magic=(ARROW_FILE, ARROW_STREAM)
     ),
+    "arrows": FileFormat((".arrows",), ".arrow_files"),
     "xlsx": FileFormat((".xlsx", ".xlsm"), ".excel", options=_SHEET),
     "xls": FileFormat((".xls", ".xlsb"), ".excel", options=_SHEET, written=()),
     "ods": FileFormat((".ods",), ".excel", options=_SHEET),
@@ -84,8 +86,8 @@ _FOREIGN = (
     (b"<html", "a web page", "Download the table itself, or export it as CSV."),
     (b'[{"', "a JSON array", "Write it with an object a line, as .jsonl."),
     (b'{"', "JSON", "Rename it to .jsonl if it has an object a line."),
-    (b"BZh", "bzip2 data", "Unpack it first; gzip, Zstandard and zip are read directly."),
-    (b"\xfd7zXZ\x00", "xz data", "Unpack it first; gzip, Zstandard and zip are read directly."),
+    (BZIP2, "bzip2 data", "Rename the file so that it ends in .bz2."),
+    (XZ, "xz data", "Rename the file so that it ends in .xz."),
     (ZSTD, "Zstandard data", "Rename the file so that it ends in .zst."),
     (SQLITE, "an SQLite database", "Read it as `sqlite:FILE?table=NAME`."),
     (SPSS, "an SPSS file", "Rename the file to .sav."),
@@ -150,13 +152,19 @@ def format_of_location(place: Location, stated: str | None, *, written: bool = F
     return found
 
 
-def format_of_input(place: Location, stated: str | None, data: bytes) -> Format:
-    """Return the format of what was read; standard input is told by its first bytes.
+def is_told_by_bytes(place: Location) -> bool:
+    """Return whether the first bytes tell a format: of standard input, and where no suffix does.
 
-    So is what has an address of the web without a suffix.
+    That is what has an address of the web, and pipes such as /dev/stdin or those of a shell.
     """
-    suffix = os.path.splitext(path_of(place.path))[1].lower() if place.is_web else ""
-    if not (place.is_standard or (place.is_web and suffix not in {**suffixes(), **PACKINGS})):
+    suffix = os.path.splitext(path_of(place.path) if place.is_web else place.path)[1].lower()
+    streams = place.is_web or is_device(place.path)
+    return place.is_standard or (streams and suffix not in {**suffixes(), **PACKINGS})
+
+
+def format_of_input(place: Location, stated: str | None, data: bytes) -> Format:
+    """Return the format of what was read, of some by its first bytes."""
+    if not is_told_by_bytes(place):
         return format_of_location(place, stated)
     packing = packing_of(data)
     if stated is not None:

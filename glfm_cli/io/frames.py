@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from glfm_cli.errors import TableError, UsageError
 
+_OBJECTS = pa.opaque(pa.string(), "object", "pandas")  # of several types, or of none of Arrow's
+
 
 @dataclass(frozen=True, kw_only=True)
 class AsGiven:
@@ -65,37 +67,58 @@ def table_of(data: Any) -> pa.Table:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if not is_frame(data) and hasattr(data, "__arrow_c_stream__"):
+    if hasattr(data, "__arrow_c_stream__") and not (is_frame(data) or _is_column(data)):
         if (level := getattr(sys.modules.get("polars"), "CompatLevel", None)) and _library(
             data
         ) == "polars":
             return data.to_arrow(compat_level=level.oldest())  # Arrow takes little from its views
         return pa.table(data)
     if isinstance(data, np.ndarray | list):
-        return _table_of_matrix(np.asarray(data))
+        return _table_of_matrix(_unmasked(data))
     if not is_frame(data):
         raise UsageError(
             "the data",
             value=f"a {type(data).__module__}.{type(data).__name__}",
             expected="a table of pyarrow, pandas, polars or DuckDB, or a NumPy matrix",
-            hint="A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`.",
+            hint="A column is no table: give a frame, as `data.to_frame()` is."
+            if _is_column(data)
+            else "A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`.",
         )
-    columns = []
-    for place, name in enumerate(data.columns):
-        try:
-            columns.append(_column(data.iloc[:, place]))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            raise TableError(
-                "the column holds values of several types",
-                column=str(name),
-                hint="Give the column one type, for example by `.astype(str)`.",
-            ) from None
+    columns = [_column(data.iloc[:, place]) for place in range(data.shape[1])]
     return pa.table(columns, names=[str(name) for name in data.columns])
 
 
 def _column(series: Any) -> pa.ChunkedArray:
-    array = pa.Array.from_pandas(series)
+    if hasattr(series.dtype, "fill_value"):  # sparse, which Arrow does not take
+        series = series.sparse.to_dense()
+    try:
+        array = pa.Array.from_pandas(series)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        # Nothing is known of such objects but how they show; `frame_like` keeps them themselves.
+        pairs = zip(series.tolist(), series.isna(), strict=True)
+        shown = [None if missing else str(value) for value, missing in pairs]
+        array = pa.ExtensionArray.from_storage(_OBJECTS, pa.array(shown, pa.string()))
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _is_column(data: Any) -> bool:
+    """Return whether an object is a single column, which has an Arrow stream as a table has."""
+    return type(data).__name__ in ("Series", "ChunkedArray")
+
+
+def _unmasked(data: Any) -> np.ndarray:
+    """Return rows as a plain array; cells under a mask become NaN, or None in one of objects."""
+    matrix = np.asarray(data)
+    if not isinstance(data, np.ma.MaskedArray) or not np.ma.is_masked(data):
+        return matrix
+    numbers = _is_numeric(matrix.dtype)
+    matrix = matrix.astype(np.float64 if numbers else object)
+    matrix[np.ma.getmaskarray(data)] = np.nan if numbers else None
+    return matrix
+
+
+def _is_numeric(kind: np.dtype) -> bool:
+    return np.issubdtype(kind, np.number) or np.issubdtype(kind, np.bool_)
 
 
 def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
@@ -106,7 +129,7 @@ def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
             expected="a 2D array, rows by columns",
             hint="Reshape your data: a single column by `data.reshape(-1, 1)`.",
         )
-    if np.issubdtype(matrix.dtype, np.number) or np.issubdtype(matrix.dtype, np.bool_):
+    if _is_numeric(matrix.dtype):
         return table_of_numbers(matrix)
     columns = []
     for j, column in enumerate(matrix.T):
@@ -127,18 +150,27 @@ def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
     if is_frame(given):
         return frame_like(table, given, changed)
     if isinstance(given, np.ndarray | list):
-        kind = np.asarray(given).dtype
-        numbers = np.issubdtype(kind, np.number) or np.issubdtype(kind, np.bool_)
-        columns = [column.to_numpy() for column in table.columns]
-        if numbers:
-            return np.column_stack(columns).astype(
-                kind if np.issubdtype(kind, np.floating) else np.float64
-            )
-        return np.array([column.to_pylist() for column in table.columns], dtype=object).T
+        return _matrix_like(table, given)
     whole = table_as(table, given)
     if type(whole) is type(given) and hasattr(whole, "cast") and _library(given) == "polars":
         return whole.cast(dict(given.schema))
     return whole
+
+
+def _matrix_like(table: pa.Table, given: Any) -> np.ndarray:
+    """Return a table as a matrix; cells that are still missing are masked if they were."""
+    kind = np.asarray(given).dtype
+    if _is_numeric(kind):
+        columns = [column.to_numpy() for column in table.columns]
+        matrix = np.column_stack(columns).astype(
+            kind if np.issubdtype(kind, np.floating) else np.float64
+        )
+    else:
+        matrix = np.array([column.to_pylist() for column in table.columns], dtype=object).T
+    if not isinstance(given, np.ma.MaskedArray):
+        return matrix
+    nulls = [column.is_null(nan_is_null=True).to_numpy() for column in table.columns]
+    return np.ma.masked_array(matrix, mask=np.column_stack(nulls))
 
 
 def table_as(table: pa.Table, given: Any) -> Any:

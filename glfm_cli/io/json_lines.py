@@ -64,7 +64,7 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     names = table.column_names
     for batch in table.to_batches(max_chunksize=1 << 14):
         fields = table.schema
-        columns = [cells_of(c, field) for c, field in zip(batch.columns, fields, strict=True)]
+        columns = [_cells(c, field) for c, field in zip(batch.columns, fields, strict=True)]
         for row in zip(*columns, strict=True):
             cells = dict(zip(names, row, strict=True))
             try:
@@ -76,6 +76,12 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
                     hint="Write to a .parquet or .arrow file instead.",
                 ) from None
             file.write(line.encode() + b"\n")
+
+
+def _cells(column: pa.Array, field: pa.Field) -> list[Any]:
+    if isinstance(field.type, pa.JsonType):
+        return [None if v is None else json.loads(v) for v in column.storage.to_pylist()]
+    return cells_of(column, field)
 
 
 def _plain(value: object) -> object:

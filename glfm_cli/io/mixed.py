@@ -41,15 +41,27 @@ def table_of_cells(names: Sequence[str], columns: Sequence[Sequence[Any]], file:
             else:
                 array = pa.array(values)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            raise TableError(
-                "the column holds values of several types",
-                file=file,
-                column=name,
-                hint="Write all its values as numbers, or all as text.",
-            ) from None
+            array = _as_json(values, name, file)
         arrays.append(array)
         fields.append(pa.field(name, array.type, metadata=metadata))
     return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _as_json(values: Sequence[Any], name: str, file: str) -> pa.Array:
+    """Return values of several types as JSON, which a column that is not modelled may hold.
+
+    Raises TableError: there is one that JSON does not have, as a date.
+    """
+    try:
+        texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
+    except TypeError:
+        raise TableError(
+            "the column holds values of several types",
+            file=file,
+            column=name,
+            hint="Write all its values as numbers, or all as text.",
+        ) from None
+    return pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(texts, pa.string()))
 
 
 def cells_of(column: pa.Array, field: pa.Field) -> list[Any]:

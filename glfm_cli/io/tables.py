@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 import glfm_cli.io.arrow_files as arrow_files
 import glfm_cli.io.excel as excel
+import glfm_cli.io.many_files as many_files
 import glfm_cli.io.sql as sql
 import glfm_cli.io.variable_names as variable_names
 from glfm_cli.errors import OutputError, TableError
@@ -37,7 +38,13 @@ from glfm_cli.io.files import (
     read_bytes,
     write_stdout,
 )
-from glfm_cli.io.formats import CSV_LAYOUTS, Format, format_of_input, format_of_location
+from glfm_cli.io.formats import (
+    CSV_LAYOUTS,
+    Format,
+    format_of_input,
+    format_of_location,
+    is_told_by_bytes,
+)
 from glfm_cli.io.location import Location, locate
 from glfm_cli.io.packed import unpack, write_packed
 
@@ -50,7 +57,8 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     Parameters
     ----------
     source : path or "-"
-        A file of one of `formats.FORMATS`, by its suffix; text also packed (`.gz`, `.zst`, `.zip`).
+        A file of one of `formats.FORMATS`, by its suffix; text also packed (`.gz`, `.zst`, `.bz2`,
+        `.xz`, `.zip`).
         A folder or pattern of Parquet files; a table of a database, as `duckdb:FILE?table=NAME`.
         `-` is standard input, whose format is told by its first bytes; `https://...` is downloaded.
     format : str, optional
@@ -72,8 +80,8 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     file, place = file_label(source), locate(source)
     of_parquet = format == "parquet" or Path(place.path).suffix in ("", ".parquet", ".pq")
     if place.is_many and of_parquet and place.scheme is None:
-        return arrow_files.read_many(place, file)
-    if not (place.is_standard or place.is_web):
+        return many_files.read_many(place, file)
+    if not (place.is_web or is_told_by_bytes(place)):
         found = format_of_location(place, format)  # said before anything is read
         if found.file_format.is_database:
             return found.file_format.load().read_database(place, found.layout, file)
@@ -170,7 +178,7 @@ def write_parts(
         write_stdout(blocks)
         return
     with atomic_write(target) as file:
-        if kind.layout in ("parquet", "arrow"):
+        if kind.layout in ("parquet", "arrow", "arrows"):
             typed = (_typed(part) for part in parts)
             arrow_files.write_parts(typed, file, kind.layout, file_label(target))
         else:

@@ -449,7 +449,7 @@ def test_json_lines_are_completed(desk, here: Callable) -> None:
     ]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst", ".zip"])
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2", ".xz", ".zip"])
 def test_packed_text_is_read_and_written_the_same_each_time(
     desk, here: Callable, suffix: str
 ) -> None:
@@ -505,3 +505,19 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
     library = module.replace("_", "-")
     assert said.lines("Error") == [f"Error: {name}: this kind of file needs the library {library}"]
     assert said.lines("Hint") == [f"Hint: Install it: pip install 'glfm-cli[{extra}]'"]
+
+
+def test_json_of_several_types_passes_through(desk, here: Callable) -> None:
+    cells = ['[1, "x"]', "2", '{"k": true}', "null", '"y"'] * 8
+    lines = [
+        f'{{"a": {i / 4 if i % 6 else "null"}, "n": {cell}}}\n' for i, cell in enumerate(cells)
+    ]
+    desk.put("in.jsonl", "".join(lines))
+    for name in ("out.jsonl", "out.xlsx", "out.csv", "out.parquet"):
+        complete(here, "in.jsonl", name)
+    assert '"n": ignore' in Path("types.yaml").read_text()
+    out = Path("out.jsonl").read_text().splitlines()
+    assert [line.partition('"n": ')[2] for line in out] == [f"{cell}}}" for cell in cells]
+    desk.put("types.yaml", "columns: {a: real, n: categorical}")
+    error = "in.jsonl, column 'n': the column holds values of several types"
+    desk.check_rejected(error, desk.impute, table="in.jsonl")
