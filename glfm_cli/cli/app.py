@@ -35,6 +35,7 @@ COMMANDS: dict[str, ModuleType] = {
     "types": types,
 }
 
+COMPLETE = "_GLFM_COMPLETE"
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml"
 # Wrong options and arguments; typer has no public name for the parent of its usage errors.
 WrongUsage: type[Exception] = typer.BadParameter.__mro__[1]
@@ -64,7 +65,6 @@ def command() -> Any:
     """Return `glfm` with its commands, as the library below typer takes it."""
     app = typer.Typer(
         name="glfm",
-        add_completion=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["--help", "-h"]},
     )
@@ -127,6 +127,8 @@ def end(action: Callable[[], int], console: Console) -> int:
 
 def _dispatch(arguments: Sequence[str], console: Console) -> int:
     whole = command()
+    if COMPLETE in os.environ:  # a shell asks what may come next
+        whole.main(list(arguments), prog_name="glfm")
     try:
         with whole.make_context("glfm", list(arguments), obj=console) as context:
             status = whole.invoke(context)

@@ -44,7 +44,7 @@ OPTIONS = {
         "print how good that is.",
     ),
     "unseen": typer.Option(
-        metavar="error|missing",
+        **options.one_of(("error", "missing")),
         help="What a level of NEW is that TRAIN does not have, or a number that its column there "
         "cannot hold; as missing it tells nothing.",
     ),

@@ -23,7 +23,7 @@ OPTIONS = {
         "--output", "-o", metavar="DIR", help="Also write everything to files in this folder."
     ),
     "file_format": typer.Option(
-        "--format", metavar="csv|parquet", help="Format of the tables in --output."
+        "--format", **options.one_of(("csv", "parquet")), help="Format of the tables in --output."
     ),
     "bias": typer.Option(
         "--bias/--no-bias",
@@ -32,7 +32,7 @@ OPTIONS = {
         show_default=False,
     ),
     "sample": typer.Option(
-        metavar="consensus|best|held-out",
+        **options.one_of(("consensus", "best", "held-out")),
         help="Which draw is shown. consensus: the one whose rows go together most as on average. "
         "best: the highest log likelihood. held-out: the best on cells hidden before the fit.",
     ),

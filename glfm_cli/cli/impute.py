@@ -20,7 +20,7 @@ EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o
 
 OPTIONS = {
     "estimate": typer.Option(
-        metavar="auto|mean|median|mode|draw",
+        **options.one_of(("auto", "mean", "median", "mode", "draw")),
         help="What fills a missing cell. auto: the mean (real, positive), the rounded mean "
         "(count), the median (ordinal), the mode (categorical). draw: one joint draw of all.",
     ),

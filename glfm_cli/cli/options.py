@@ -31,6 +31,18 @@ from glfm_cli.options import (
 if TYPE_CHECKING:
     from glfm_cli.cli.console import Console
 
+NAMES = ("auto", "glfm", "forest", "mixture", "bsvd", "clgp", "cnpf")  # of models
+
+
+def one_of(words: Sequence[str], metavar: str = "") -> dict[str, Any]:
+    """Return what tells typer that an option takes one of some words, which shells complete."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return {"metavar": metavar or "|".join(words), "autocompletion": complete}
+
+
 Data = Annotated[
     str,
     typer.Argument(
@@ -72,7 +84,7 @@ Unseen = Annotated[
     str,
     typer.Option(
         "--unseen",
-        metavar="error|missing",
+        **one_of(("error", "missing")),
         help="With --fit: what a level is that the fit does not know, or a number that its column "
         "there cannot hold; missing leaves it there.",
     ),
@@ -126,14 +138,14 @@ SAMPLING = {
     "model": shared(
         str,
         "glfm",
-        metavar="NAME",
+        **one_of(NAMES, "NAME"),
         help="The model: glfm, mixture, forest, bsvd or clgp, or auto, which weighs several; of "
         "triplets bsvd, of counts cnpf.",
     ),
     "effort": shared(
         str,
         "normal",
-        metavar="quick|normal|thorough",
+        **one_of(("quick", "normal", "thorough")),
         help="How much work is put in where the options below do not say; `glfm impute --dry-run` "
         "shows what each costs.",
     ),
@@ -156,7 +168,7 @@ BY_SIZE = {
     "chains": optional(
         int,
         "N",
-        "Independent chains to run; if left out 6 (auto) or 8, of a table with up to 40,000 cells "
+        "Independent chains to run; if left out 7 (auto) or 8, of a table with up to 40,000 cells "
         "up to 16, as many as its estimates ask for.",
         min=1,
     ),
@@ -174,7 +186,7 @@ SEVERAL = {
     "model": shared(
         str,
         "auto",
-        metavar="NAME",
+        **one_of(NAMES, "NAME"),
         help="The model: auto, which weighs glfm and forest, or one: glfm, which is taken where "
         "auto cannot be, forest, mixture, bsvd or clgp; of triplets bsvd, of counts cnpf.",
     ),
@@ -284,7 +296,7 @@ FITTING = {
     "effort": shared(
         str,
         "normal",
-        metavar="quick|normal|thorough",
+        **one_of(("quick", "normal", "thorough")),
         help="How much work is put in where --chains does not say: 2, 4 or 16 starts.",
     ),
     "chains": shared(int, STARTS, min=1, metavar="N", help="Starts of the fit, or its chains."),

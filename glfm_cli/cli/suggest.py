@@ -25,7 +25,7 @@ COUNT = 10
 OPTIONS = {
     "count": typer.Option(min=1, metavar="N", help="How many cells."),
     "rule": typer.Option(
-        metavar="variance|joint|uncertainty",
+        **options.one_of(("variance", "joint", "uncertainty")),
         help="variance: one by one the cell whose value lowers the variance of the open cells of "
         "its row and column most, given those before it. joint: the cell that tells most, given "
         "those before it. uncertainty: those that tell most each by itself.",
