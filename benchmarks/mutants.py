@@ -387,6 +387,12 @@ MUTANTS = {
     "forecasts as sure as the fit": Mutant(
         "classification/classifier.py", "** self.power", "** 1.0", "tests/test_iqgme_levels.py"
     ),
+    "starts of one form alone go on": Mutant(
+        "latent/iqgme/model.py",
+        "if not tables.config.average:\n            return 0",
+        "if True:\n            return 0",
+        "tests/cli/test_classify_factors.py",
+    ),
     "levels scored by their own rows' labels": Mutant(
         "classification/level_scores.py",
         "scores_of(count - counted(own), s)",

@@ -56,7 +56,8 @@ def test_many_features_depend_on_factors_and_it_is_said(classify: Any, desk: Any
     found = json.loads(run.stdout)
     assert 0 <= found["fit"]["factors"] <= 12
     assert "25 features are more than a fifth of the 50 rows: half of the starts" in run.stderr
-    assert found["fit"]["averaged"] == [1.0]  # the better of two
+    assert len(found["fit"]["averaged"]) == 2  # one start of each form goes on
+    assert sum(found["fit"]["averaged"]) == pytest.approx(1.0)
     assert found["scores"]["auc"] > 0.85
 
 

@@ -198,9 +198,9 @@ class ExpertAscent(ExpertsModel):
         return [*rounds, last]
 
     def group(self, problem: Any, restart: int) -> int:
-        """Return the form of a restart where bounds compare them; labels left out compare all."""
+        """Return the form of a restart: what a few steps give does not say which form ends best."""
         tables: TaskTables = problem.tables
-        if not tables.many or not tables.config.average:
+        if not tables.config.average:
             return 0
         n_rows = sum(len(rows.x) for rows in tables.rows)
         n_forms = len(forms_for(tables.config, n_rows, tables.rows[0].n_features))
