@@ -106,7 +106,7 @@ def _reads(form: str, column: Profile) -> bool:
 
 def _date(column: Profile, form: str | None, what: str) -> Verdict:
     made = Column(column.name, type=ColumnType.REAL, moment="date", format=form)
-    return Verdict(made, f"{what}, seen as a number of days")
+    return Verdict(made, f"{what}, seen as days; `as: [days, month, weekday]` for seasons, too")
 
 
 def _duration(column: Profile) -> Verdict:
