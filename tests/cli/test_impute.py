@@ -23,7 +23,7 @@ from glfm_cli import Schema, read_table, write_table
 from glfm_cli.cli import impute as command
 from glfm_cli.completion import impute as task
 from glfm_cli.completion import prepare
-from glfm_cli.completion.efforts import EXPLORED, paced
+from glfm_cli.completion.efforts import EFFORTS, EXPLORED, paced
 from glfm_cli.completion.prepare import FEW_CELLS, MORE_CHAINS
 from glfm_cli.latent import MODELS
 from glfm_cli.options import CHAINS, DRAWS, THIN, WARMUP, MatrixOptions, Sampling, Saving
@@ -515,8 +515,9 @@ def test_an_effort_is_one_of_three_and_of_new_runs_alone(run: Here, tmp_path: Pa
 
 def test_help_says_how_many_chains_there_are(here: Here) -> None:
     words = " ".join(here("impute", "--help").stdout.split())
-    assert "if left out 6 (auto) or 8, of a table with up to 40,000 cells up to 16" in words
+    assert "if left out 7 (auto) or 8, of a table with up to 40,000 cells up to 16" in words
     assert (CHAINS, MORE_CHAINS, FEW_CELLS) == (8, 16, 40_000)
+    assert EFFORTS["normal"].lengths["auto"].first_chains == 7
 
 
 def test_every_option_of_python_has_its_option_on_the_command_line(here: Here) -> None:
