@@ -58,6 +58,57 @@ def test_missing_labels_are_no_class(fitted: GlfmClassifier) -> None:
     assert model.classification_.n_labelled == 96
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize(
+    "shaped",
+    [
+        lambda y: y,
+        lambda y: y[:, None],
+        lambda y: pd.DataFrame({"y": y}),
+        lambda y: pd.Series(pd.array(y, dtype="Int64")),
+        lambda y: y.astype(float),
+        lambda y: y.astype(str),
+    ],
+    ids=["array", "column", "frame", "nullable", "floats", "texts"],
+)
+def test_the_score_is_of_labels_in_any_form(shaped: Any) -> None:
+    x, y = moons(80, 1)
+    code = (y == "up").astype(int)
+    model = GlfmClassifier(**FAST).fit(x, code)
+    assert model.score(x, shaped(code)) == np.mean(model.predict(x) == code)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        lambda y, gone: np.where(gone, np.nan, y),
+        lambda y, gone: np.where(gone, None, y),
+        lambda y, gone: pd.Series(pd.array(y, dtype="Int64")).mask(gone),
+        lambda y, gone: np.ma.array(y, mask=gone),
+    ],
+    ids=["NaN", "None", "NA", "mask"],
+)
+def test_rows_without_a_label_are_learnt_from_and_not_scored(missing: Any) -> None:
+    x, y = moons(80, 1)
+    code, gone = (y == "up").astype(int), np.arange(80) < 30
+    labels = missing(code, gone)
+    model = GlfmClassifier(**FAST).fit(x, labels)
+    assert model.classes_.tolist() == [0, 1]
+    assert model.score(x, labels) == model.score(x[30:], code[30:])
+
+
+def test_a_score_needs_a_label_for_each_row_and_some_that_are_there(
+    fitted: GlfmClassifier,
+) -> None:
+    x, y = moons(20, 1)
+    with pytest.raises(GlfmError, match="found shape \\(19,\\), expected \\(20,\\)"):
+        fitted.score(x, y[:19])
+    with pytest.raises(GlfmError, match="every label of y is missing"):
+        fitted.score(x, np.full(20, np.nan))
+    with pytest.raises(GlfmError, match="every label of y is missing"):
+        GlfmClassifier(**FAST).fit(x, np.full(20, np.nan))
+
+
 def test_a_frame_of_mixed_columns() -> None:
     x, y = moons(80, 3)
     frame = pd.DataFrame({"y": x[:, 0], "b": x[:, 1], "kind": np.where(x[:, 0] > 2, "far", "near")})

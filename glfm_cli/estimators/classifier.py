@@ -14,6 +14,8 @@ from glfm_cli.completion.requests import Unseen
 from glfm_cli.estimators.checks import (
     labels_of_rows,
     not_fitted,
+    read_labels,
+    same_labels,
     table_of_new_rows,
     table_of_rows,
 )
@@ -125,8 +127,18 @@ class GlfmClassifier(WithParameters):
         return self.classes_[p.argmax(axis=1)]
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the share of rows whose predicted label is right."""
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        """Return the share of right predictions among the rows with a label.
+
+        y : (n,) or (n, 1), None or NaN where missing; 1, 1.0 and "1" are the same label
+
+        Raises
+        ------
+        GlfmError
+            There are not as many labels as rows, or all of them are missing.
+        """
+        predicted = self.predict(X)
+        labels, there = read_labels(y, predicted.size)
+        return float(same_labels(labels[there], predicted[there]).mean())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classification_")
