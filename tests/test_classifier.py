@@ -118,6 +118,17 @@ def test_a_frame_of_mixed_columns() -> None:
     assert model.predict_proba(frame[["kind", "b", "y"]]).shape == (80, 2)
 
 
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA], ids=repr)
+def test_a_single_row_may_know_one_cell_alone(nothing: Any) -> None:
+    x, y = moons(80, 3, gaps=0.0)
+    kind = np.where(x[:, 0] > 2, "far", "near")
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "kind": kind})
+    model = GlfmClassifier(**FAST).fit(frame, y)
+    row = pd.DataFrame([{"a": 5.0, "b": nothing, "kind": nothing}])
+    empty = frame.head(1).assign(a=5.0, b=np.nan, kind=pd.Series([None], dtype=object))
+    assert np.array_equal(model.predict_proba(row), model.predict_proba(empty))
+
+
 def test_the_ways_of_scikit_learn() -> None:
     pytest.importorskip("sklearn")
     from sklearn.base import clone, is_classifier

@@ -100,6 +100,27 @@ def test_a_new_frame_may_know_nothing_of_a_column(fitted: GlfmImputer) -> None:
     assert done["height"].dtype == frame["height"].dtype
 
 
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA], ids=repr)
+def test_a_single_row_may_know_one_cell_alone(fitted: GlfmImputer, nothing: Any) -> None:
+    known = dict.fromkeys(TYPES["columns"], nothing) | {"height": 1.9}
+    done = fitted.transform(pd.DataFrame([known])).drop(columns="when")
+    typed = make(1)
+    typed[["visits", "shoe", "city", "size", "member", "word"]], typed["height"] = None, 1.9
+    like = fitted.transform(typed.astype(make(1).dtypes)).drop(columns="when")
+    assert not done.isna().any(axis=None)
+    assert (done.iloc[0] == like.iloc[0]).all()
+
+
+def test_a_polars_row_may_know_one_cell_alone(fitted: GlfmImputer) -> None:
+    pl = pytest.importorskip("polars")
+    known = dict.fromkeys(TYPES["columns"], None) | {"height": 1.9}
+    row = pl.DataFrame([known]).with_columns(pl.col("word").cast(pl.Float64))
+    done = fitted.transform(row)
+    assert isinstance(done, pl.DataFrame)
+    assert done.drop("when").null_count().sum_horizontal().item() == 0
+    assert done["word"].item() in ("tall", "small")
+
+
 def test_an_arrow_table_comes_back_as_one() -> None:
     table = pa.Table.from_pandas(make(), preserve_index=False)
     one = imputer()

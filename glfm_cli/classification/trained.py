@@ -13,7 +13,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.task import Task
 from glfm_cli.classification.tasks import TaskUsage
-from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode_rows
+from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode_rows, with_types
 from glfm_cli.schema import Schema
 
 
@@ -112,6 +112,7 @@ def read_rows(
     file: str | None,
 ) -> NewRows:
     """Return the rows of a table as columns that were learnt."""
+    table = with_types(table, [*features, target])
     name = target.column.name
     if name not in table.column_names:
         schema = replace(schema, columns=tuple(c for c in schema.columns if c.name != name))

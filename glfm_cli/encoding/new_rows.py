@@ -10,19 +10,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.calendar import calendar_of
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.encode import data_of, encoded_column
-from glfm_cli.encoding.levels import encode_known_levels
+from glfm_cli.encoding.levels import can_hold, encode_known_levels
 from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNSEEN
 from glfm_cli.encoding.notes import slips_note
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import Numbers, encode_numbers
-from glfm_cli.encoding.source import Source, open_modelled
+from glfm_cli.encoding.source import Source, is_text_type, open_modelled
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.io.arrow_types import holds_anything
 from glfm_cli.schema import Column, Schema
 from glfm_cli.schema.atoms import zero_is_far
 from glfm_cli.schema.moments import ISO, MomentStyle
@@ -189,21 +191,40 @@ def _numbers(source: Source, zeros: bool, unfit_is_missing: bool | None) -> Numb
 
 
 def with_types(table: pa.Table, learnt: Sequence[LearntColumn]) -> pa.Table:
-    """Return new rows whose columns of nulls without a type have one that holds completed cells.
+    """Return new rows whose columns without a value have a type that holds completed cells.
 
-    pandas and others write a column so when all of its cells are missing.
+    pandas and others write a column without a type, or as NaN, when all of its cells are missing.
     """
-    kinds = {known.column.name: _kind_of(known.column) for known in learnt}
+    columns = {known.column.name: known for known in learnt}
     for index, field in enumerate(table.schema):
-        if pa.types.is_null(field.type) and field.name in kinds:
-            cast = table.column(index).cast(kinds[field.name])
-            table = table.set_column(index, field.with_type(cast.type), cast)
+        known = columns.get(field.name)
+        if known is not None and _is_untyped(table.column(index), known):
+            kind = _kind_of(known)
+            empty = pa.nulls(table.num_rows, kind)
+            table = table.set_column(index, field.with_type(kind), empty)
     return table
 
 
-def _kind_of(column: Column) -> pa.DataType:
+def _is_untyped(cells: pa.ChunkedArray, known: LearntColumn) -> bool:
+    """Return whether no cell has a value, and the type is none that could hold one."""
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    if pa.types.is_null(kind):
+        return True
+    if is_text_type(kind) or holds_anything(kind) or pa.types.is_run_end_encoded(kind):
+        return False
+    if not pc.all(pc.is_null(cells, nan_is_null=pa.types.is_floating(kind))).as_py():
+        return False
+    if known.column.moment is not None:
+        return not pa.types.is_temporal(kind)
+    if known.column.numeric:
+        return pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+    return not can_hold(known.levels, kind)
+
+
+def _kind_of(known: LearntColumn) -> pa.DataType:
+    column = known.column
     if not column.numeric or column.moment is not None:
-        return pa.string()
+        return pa.bool_() if {*known.levels} == {"false", "true"} else pa.string()
     return pa.int64() if column.integral else pa.float64()
 
 

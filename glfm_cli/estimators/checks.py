@@ -102,7 +102,7 @@ def labels_of_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
     Raises RowsError: they are no labels of so many rows, none is there, or they are all alike.
     """
-    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+    if np.asarray(y, dtype=object).shape == (n_rows, 1):
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected",
             _exception("DataConversionWarning") or UserWarning,

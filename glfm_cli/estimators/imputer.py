@@ -150,7 +150,8 @@ class GlfmImputer(WithParameters):
         """
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        table, fitted = table_of_new_rows(self, X), self._fitted
+        fitted = self._fitted
+        table = fitted.with_types(table_of_new_rows(self, X))
         data = fitted.encode(table, unseen=self.unseen)
         assert isinstance(data, Data)
         workers = self._workers()

@@ -153,8 +153,18 @@ def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
         return _matrix_like(table, given)
     whole = table_as(table, given)
     if type(whole) is type(given) and hasattr(whole, "cast") and _library(given) == "polars":
-        return whole.cast(dict(given.schema))
+        return whole.cast(_kept_types(whole.schema, given.schema))
     return whole
+
+
+def _kept_types(new: Any, old: Any) -> dict[str, Any]:
+    """Return the types of a polars frame, without those that cannot hold what completed them."""
+    polars = sys.modules["polars"]
+
+    def holds(kind: Any, completed: Any) -> bool:
+        return kind != polars.Null and not (completed == polars.String and kind.is_numeric())
+
+    return {n: kind for n, kind in old.items() if kind == new[n] or holds(kind, new[n])}
 
 
 def _matrix_like(table: pa.Table, given: Any) -> np.ndarray:
@@ -217,7 +227,10 @@ def frame_like(table: pa.Table, frame: Any, changed: Collection[str]) -> Any:
         old = frame.iloc[:, place]
         values = table.column(place).to_pandas()
         values.index = frame.index
-        kept = values.astype(old.dtype)
+        try:
+            kept = values.astype(old.dtype)
+        except (TypeError, ValueError):  # texts complete a column of NaN
+            kept = values
         # A completed level that was no category of the column yet makes the categories longer.
         out.isetitem(place, values if kept.isna().any() and not values.isna().any() else kept)
     return out
