@@ -129,6 +129,23 @@ def test_a_single_row_may_know_one_cell_alone(nothing: Any) -> None:
     assert np.array_equal(model.predict_proba(row), model.predict_proba(empty))
 
 
+@pytest.mark.parametrize("as_matrix", [False, True], ids=["frame", "matrix"])
+def test_a_feature_that_counts_the_rows_is_a_feature(as_matrix: bool) -> None:
+    frame = pd.DataFrame({"dose": np.arange(60), "v": np.random.default_rng(1).normal(size=60)})
+    y = np.where(frame["dose"] > 30, "up", "down")
+    X = frame.to_numpy() if as_matrix else frame
+    assert GlfmClassifier(**FAST).fit(X, y).score(X, y) > 0.9
+    alone = frame.assign(v=1.0)
+    X = alone.to_numpy() if as_matrix else alone
+    assert GlfmClassifier(**FAST).fit(X, y).score(X, y) > 0.9
+
+
+def test_a_column_named_like_an_id_is_none() -> None:
+    frame = pd.DataFrame({"id": np.arange(60), "v": np.random.default_rng(1).normal(size=60)})
+    y = np.where(frame["v"] > 0, "up", "down")
+    assert GlfmClassifier(**FAST).fit(frame, y).classification_.n_features == 1
+
+
 def test_the_ways_of_scikit_learn() -> None:
     pytest.importorskip("sklearn")
     from sklearn.base import clone, is_classifier

@@ -146,6 +146,16 @@ def test_types_are_guessed_where_none_are_given() -> None:
     assert len(one.schema_.columns) == 7
 
 
+def test_a_column_that_counts_the_rows_is_completed_with() -> None:
+    n, noise = 60, np.random.default_rng(1).normal(size=60)
+    frame = pd.DataFrame({"day": np.arange(n), "v": 2.0 * np.arange(n) + noise})
+    frame.loc[::5, "v"] = np.nan
+    one = GlfmImputer(**SHORT)
+    done = one.fit_transform(frame)
+    assert np.corrcoef(done["v"][::5], np.arange(n)[::5])[0, 1] > 0.8
+    assert [column.modelled for column in one.schema_.columns] == [True, True]
+
+
 def test_levels_that_are_new_are_an_error_or_stay(fitted: GlfmImputer) -> None:
     frame = make(5, seed=4)
     frame["word"] = ["tall", "giant", "small", None, "tall"]

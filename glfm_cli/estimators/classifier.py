@@ -19,9 +19,9 @@ from glfm_cli.estimators.checks import (
     table_of_new_rows,
     table_of_rows,
 )
+from glfm_cli.estimators.guessed import guessed_schema
 from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
-from glfm_cli.guess import guess_schema
 from glfm_cli.io.frames import with_texts
 from glfm_cli.options import STARTS
 from glfm_cli.schema import Column, Role, Schema
@@ -95,7 +95,7 @@ class GlfmClassifier(WithParameters):
         while name in table.column_names:
             name += "_"
         whole = with_texts(table, name, texts)
-        schema = _with_target(self._schema(table), table, name, self.classes_.size)
+        schema = _with_target(self._schema(table, X), table, name, self.classes_.size)
         self.classification_ = classify(
             whole,
             schema,
@@ -153,8 +153,8 @@ class GlfmClassifier(WithParameters):
             input_tags=InputTags(allow_nan=True, string=True, categorical=True),
         )
 
-    def _schema(self, table: Any) -> Schema:
-        return guess_schema(table).schema if self.types is None else as_schema(self.types)
+    def _schema(self, table: Any, X: Any) -> Schema:
+        return guessed_schema(table, X) if self.types is None else as_schema(self.types)
 
 
 def _with_target(schema: Schema, table: Any, name: str, n_levels: int) -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from glfm_cli.completion import (
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.requests import INTERVAL, Unseen
 from glfm_cli.encoding import Data
-from glfm_cli.errors import TableError, UsageError
+from glfm_cli.errors import UsageError
 from glfm_cli.estimators.checks import (
     RowsError,
     not_fitted,
@@ -30,12 +30,12 @@ from glfm_cli.estimators.checks import (
     table_of_new_rows,
     table_of_rows,
 )
+from glfm_cli.estimators.guessed import guessed_schema
 from glfm_cli.estimators.parameters import WithParameters
-from glfm_cli.guess import guess_schema
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
 from glfm_cli.options import Sampling, Saving
-from glfm_cli.schema import Column, Role, Schema
+from glfm_cli.schema import Schema
 
 INDICATOR = "missingindicator_"
 _OUTPUTS = ("default", "pandas", "polars")
@@ -117,7 +117,7 @@ class GlfmImputer(WithParameters):
         """Sample the model of a table; `y` is not used."""
         check_estimate(self.estimate, INTERVAL)
         table = table_of_rows(X)
-        schema = self._guessed(table, X) if self.types is None else as_schema(self.types)
+        schema = guessed_schema(table, X) if self.types is None else as_schema(self.types)
         options = {field.name: getattr(self, field.name, None) for field in fields(Sampling)}
         options["seed"] = seed_of(self.seed, self.random_state)
         session = plan_session(table, schema, Sampling(**options), Saving())
@@ -217,19 +217,3 @@ class GlfmImputer(WithParameters):
             return table.to_pandas()
         filled = {p.encoded.column.name for p in completion.columns if p.estimate.size}
         return table_like(table, X, filled)
-
-    def _guessed(self, table: Any, X: Any) -> Schema:
-        """Return a guess of the types; of a matrix, whose columns all count, none is left out."""
-        if not isinstance(X, np.ndarray | list):
-            return guess_schema(table).schema
-        try:
-            schema = guess_schema(table).schema
-        except TableError:  # no column varies
-            schema = Schema(tuple(Column(n, role=Role.IGNORE) for n in table.column_names))
-        columns = tuple(
-            column
-            if column.modelled or table[column.name].null_count == table.num_rows
-            else Column(column.name).of_numbers()
-            for column in schema.columns
-        )
-        return replace(schema, columns=columns)

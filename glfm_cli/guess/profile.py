@@ -59,6 +59,7 @@ class Profile:
     unit : the unit that stands below its name
     n_empty : rows of the table in which no column has a value
     none_is_gap : whether the table writes `None` in missing cells
+    is_feature : whether its values say something of the rows even if they seem to number them
     """
 
     name: str
@@ -79,6 +80,7 @@ class Profile:
     runs: int = 0
     n_empty: int = 0
     none_is_gap: bool = False
+    is_feature: bool = False
 
     @property
     def n_distinct(self) -> int:
