@@ -146,6 +146,32 @@ def test_a_column_named_like_an_id_is_none() -> None:
     assert GlfmClassifier(**FAST).fit(frame, y).classification_.n_features == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "shift", "numbers", "like"),
+    [
+        ("count", 0, [71.5, 8.4, -3.0], [72, 8, 0]),
+        ("positive", 1, [0.0, -1.0], [1, 1]),
+        ({"type": "real", "bounds": [0, 80]}, 0, [-0.5, 90.0], [0, 80]),
+    ],
+    ids=["count", "positive", "bounds"],
+)
+def test_a_number_that_its_column_cannot_hold_is_the_nearest_that_it_can(
+    kind: Any, shift: int, numbers: list[float], like: list[int]
+) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": shift + np.arange(80.0), "v": rng.normal(size=80)})
+    types = {"columns": {"age": kind, "v": "real"}}
+    y = np.where(frame["age"] > 40, "up", "down")
+    model = GlfmClassifier(types, **FAST).fit(frame, y)
+    p, expected = (
+        model.predict_proba(pd.DataFrame({"age": np.array(ages, dtype=float), "v": 0.0}))
+        for ages in (numbers, like)
+    )
+    assert np.array_equal(p, expected)
+    with pytest.raises(GlfmError, match="column 'age', row 1"):
+        model.set_params(unseen="error").predict(frame.head(1).assign(age=numbers[0] - 99.25))
+
+
 def test_the_ways_of_scikit_learn() -> None:
     pytest.importorskip("sklearn")
     from sklearn.base import clone, is_classifier

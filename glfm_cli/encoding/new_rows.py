@@ -51,6 +51,7 @@ def encode_rows(
     learnt: Sequence[LearntColumn],
     *,
     unseen_is_missing: bool | None = False,
+    nearest: bool = False,
     groups: Sequence[str] = (),
     file: str | None = None,
 ) -> Data:
@@ -61,6 +62,7 @@ def encode_rows(
     unseen_is_missing : take a level that the fit does not know, and a number that its column
         cannot hold, for a missing value, and leave the cell as it is; None where nobody can ask
         for that
+    nearest : take such a number for the nearest that its column can hold, where it would be missing
     groups : the groups that the fit knows
 
     Raises TableError: there are no rows, a modelled column is missing, or a cell does not fit its
@@ -83,13 +85,17 @@ def encode_rows(
             unseen: Mapping[str, int] = {}
             column = encoded_column(source, index, x, left, (), None, trials)
         else:
-            column, unseen, slips = _encode_column(source, index, known, unseen_is_missing)
+            column, unseen, slips = _encode_column(
+                source, index, known, unseen_is_missing, nearest
+            )
             if slips:
                 notes.append(slips_note(known.column.name, slips))
                 kept[known.column.name, SLIPS] = slips
         encoded.append(_in_style(column, source, known.style))
+        moved = nearest and column.column.numeric
         if unseen:
-            notes.append(_unseen_note(column, list(unseen)))
+            notes.append(_unseen_note(column, list(unseen), moved=moved))
+        if unseen and not moved:
             why = UNFIT if column.column.numeric else UNSEEN
             kept[column.column.name, why] = sum(unseen.values())
     found = {one.column.name: one for one in (*encoded, *calendar_of(encoded, len(columns)))}
@@ -149,7 +155,11 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _encode_column(
-    source: Source, index: int, known: LearntColumn, unseen_is_missing: bool | None
+    source: Source,
+    index: int,
+    known: LearntColumn,
+    unseen_is_missing: bool | None,
+    nearest: bool,
 ) -> tuple[EncodedColumn, Mapping[str, int], int]:
     """Return a column, how often it has which unseen values, and how many zeros are slips."""
     column, ends, slips = known.column, None, 0
@@ -157,7 +167,8 @@ def _encode_column(
     if column.numeric:
         zeros = bool(np.any(known.sample == 0.0))
         far = not zeros and zero_is_far(column, known.sample)
-        x, left, ends, unfit = _numbers(source, zeros or far, unseen_is_missing)
+        sample = known.sample if nearest and known.sample.size else None
+        x, left, ends, unfit = _numbers(source, zeros or far, unseen_is_missing, sample)
         if far:
             slip = x == 0.0
             x, left, slips = np.where(slip, np.nan, x), left | slip, int(slip.sum())
@@ -170,12 +181,14 @@ def _encode_column(
     return encoded, unseen, slips
 
 
-def _numbers(source: Source, zeros: bool, unfit_is_missing: bool | None) -> Numbers:
+def _numbers(
+    source: Source, zeros: bool, unfit_is_missing: bool | None, known: Array | None
+) -> Numbers:
     """Return the cells of a column of numbers; errors tell a mend that leaves the fit's types."""
 
     def read(unfit_is_missing: bool) -> Numbers:
         return encode_numbers(
-            source, zeros=zeros, intervals=True, unfit_is_missing=unfit_is_missing
+            source, zeros=zeros, intervals=True, unfit_is_missing=unfit_is_missing, known=known
         )
 
     try:
@@ -247,12 +260,12 @@ def _in_style(
     return encoded
 
 
-def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:
+def _unseen_note(encoded: EncodedColumn, unseen: list[str], *, moved: bool) -> str:
     shown = ", ".join(f"'{level}'" for level in unseen[:5]) + (", ..." if len(unseen) > 5 else "")
     what = "number" if encoded.column.numeric else "level"
     count = f"a {what}" if len(unseen) == 1 else f"{len(unseen)} {what}s"
     why = "has no place for" if encoded.column.numeric else "has not seen"
-    return (
-        f"column '{encoded.column.name}': {count} that the fit {why} ({shown}) told it "
-        "nothing; the cells were left as they are"
-    )
+    then = "told it nothing; the cells were left as they are"
+    if moved:
+        then = "counted as the nearest that it has one for"
+    return f"column '{encoded.column.name}': {count} that the fit {why} ({shown}) {then}"

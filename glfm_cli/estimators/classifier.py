@@ -43,7 +43,8 @@ class GlfmClassifier(WithParameters):
     chains, seed, threads, settings
         As for `classify`, with its defaults.
     unseen : {"missing", "error"}
-        What a level is, in new rows, that the fitted rows did not have.
+        What a level is, in new rows, that the fitted rows did not have; as "missing" it tells
+        nothing, and a number that its column cannot hold is taken for the nearest that it can.
 
     Attributes
     ----------
