@@ -74,6 +74,31 @@ def test_types_are_guessed_of_every_kind_of_data(kind: str) -> None:
     assert [c.type for c in guess.schema.columns] == [c.type for c in kept.schema.columns]
 
 
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
+def test_intervals_of_pandas_are_levels_and_come_back_as_intervals(ordered: bool) -> None:
+    pd = pytest.importorskip("pandas")
+    x = np.random.default_rng(1).normal(size=60)
+    full = pd.cut(pd.Series(x), [-9.0, 0.0, 9.0])
+    full = full if ordered else full.cat.as_unordered()
+    frame = pd.DataFrame({"x": x, "cut": full.mask(np.arange(60) % 7 == 0)})
+    cut = glfm_cli.guess_schema(frame).schema.columns[1]
+    assert (cut.levels, cut.ordinal) == (("(-9.0, 0.0]", "(0.0, 9.0]"), ordered)
+    done = GlfmImputer(**SHORT).fit_transform(frame)
+    assert done["cut"].dtype == full.dtype
+    assert not done["cut"].isna().any()
+    assert (done["cut"] == full)[frame["cut"].notna()].all()
+
+
+def test_intervals_of_pandas_in_an_arrow_table_pass_through() -> None:
+    pd = pytest.importorskip("pandas")
+    x = np.random.default_rng(1).normal(size=60)
+    table = pa.Table.from_pandas(pd.DataFrame({"x": x, "cut": pd.cut(x, 4)}))
+    done = GlfmImputer(**SHORT).fit_transform(table)
+    assert done["cut"].equals(table["cut"])
+    with pytest.raises(GlfmError, match="column 'cut': has type ordinal"):
+        impute(table, {"columns": {"x": "real", "cut": "ordinal"}}, **SHORT)
+
+
 def test_missing_types_are_said_in_the_words_of_python() -> None:
     with pytest.raises(GlfmError, match="the types of the columns are missing") as caught:
         impute(TABLE)

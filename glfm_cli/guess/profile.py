@@ -157,7 +157,8 @@ def empty_rows(table: pa.Table) -> NDArray[np.intp]:
 def profile(name: str, column: pa.ChunkedArray) -> Profile:
     """Return the distinct values of a column; the empty cell, null and NaN are left out."""
     order = None
-    if pa.types.is_dictionary(column.type):
+    # Arrow does not take values such as intervals of pandas out of a dictionary.
+    if pa.types.is_dictionary(column.type) and _kind(column.type.value_type) is not Kind.OTHER:
         order = _dictionary_order(column)
         column = column.cast(column.type.value_type)
     kind = _kind(column.type)
