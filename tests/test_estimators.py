@@ -156,6 +156,17 @@ def test_a_column_that_counts_the_rows_is_completed_with() -> None:
     assert [column.modelled for column in one.schema_.columns] == [True, True]
 
 
+@pytest.mark.parametrize("nothing", [np.nan, None], ids=repr)
+def test_a_column_without_a_value_stays_and_is_warned_of(nothing: Any) -> None:
+    frame = make()[["height", "visits"]].assign(empty=nothing)
+    with pytest.warns(UserWarning, match="no row has a value in 'empty'"):
+        done = GlfmImputer(**SHORT).fit_transform(frame)
+    assert done["empty"].isna().all()
+    assert not done.drop(columns="empty").isna().any(axis=None)
+    with pytest.warns(UserWarning, match="no row has a value in 'x1'"):
+        GlfmImputer(**SHORT).fit(np.column_stack([np.arange(9.0), np.full(9, np.nan)]))
+
+
 def test_levels_that_are_new_are_an_error_or_stay(fitted: GlfmImputer) -> None:
     frame = make(5, seed=4)
     frame["word"] = ["tall", "giant", "small", None, "tall"]

@@ -29,6 +29,7 @@ from glfm_cli.estimators.checks import (
     seed_of,
     table_of_new_rows,
     table_of_rows,
+    warn_of_empty,
 )
 from glfm_cli.estimators.guessed import guessed_schema
 from glfm_cli.estimators.parameters import WithParameters
@@ -114,10 +115,17 @@ class GlfmImputer(WithParameters):
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """Sample the model of a table; `y` is not used."""
+        """Sample the model of a table; `y` is not used.
+
+        Warns of columns without a value, which stay as they are.
+        """
         check_estimate(self.estimate, INTERVAL)
         table = table_of_rows(X)
-        schema = guessed_schema(table, X) if self.types is None else as_schema(self.types)
+        if self.types is None:
+            schema = guessed_schema(table, X)
+            warn_of_empty(table)
+        else:
+            schema = as_schema(self.types)
         options = {field.name: getattr(self, field.name, None) for field in fields(Sampling)}
         options["seed"] = seed_of(self.seed, self.random_state)
         session = plan_session(table, schema, Sampling(**options), Saving())
