@@ -22,7 +22,6 @@ from glfm_cli.completion import (
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.requests import INTERVAL, Unseen
 from glfm_cli.encoding import Data
-from glfm_cli.errors import UsageError
 from glfm_cli.estimators.checks import (
     RowsError,
     not_fitted,
@@ -32,6 +31,7 @@ from glfm_cli.estimators.checks import (
     warn_of_empty,
 )
 from glfm_cli.estimators.guessed import guessed_schema
+from glfm_cli.estimators.output import WithOutput
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
@@ -39,12 +39,11 @@ from glfm_cli.options import Sampling, Saving
 from glfm_cli.schema import Schema
 
 INDICATOR = "missingindicator_"
-_OUTPUTS = ("default", "pandas", "polars")
 
 Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
 
-class GlfmImputer(WithParameters):
+class GlfmImputer(WithOutput, WithParameters):
     """Fills missing cells of tables, and of new rows with what the fitted table has taught.
 
     Works in scikit-learn's `Pipeline`, with `clone` and the rest. Takes tables and frames of
@@ -185,16 +184,6 @@ class GlfmImputer(WithParameters):
         added = [INDICATOR + names[list(own).index(name)] for name in self._indicated]
         return np.array([*names, *added], dtype=object)
 
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` gives back: what it was given, or a frame of a library.
-
-        transform : "default", "pandas" or "polars"; None leaves the choice as it is
-        """
-        if transform not in (None, *_OUTPUTS):
-            raise UsageError("set_output", value=transform, expected=" or ".join(_OUTPUTS))
-        self._output = transform or getattr(self, "_output", "default")
-        return self
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "completion_")
 
@@ -218,7 +207,7 @@ class GlfmImputer(WithParameters):
             observed[encoded.column.name] = encoded.observed
         for name in self._indicated:
             table = table.append_column(INDICATOR + name, [~observed[name]])
-        chosen = getattr(self, "_output", "default")
+        chosen = self._output
         if chosen == "polars":
             return importlib.import_module(chosen).from_arrow(table)
         if chosen == "pandas" and not is_frame(X):
