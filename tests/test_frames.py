@@ -105,6 +105,32 @@ def test_missing_types_are_said_in_the_words_of_python() -> None:
     assert "--" not in f"{caught.value} {caught.value.hint}"
 
 
+@pytest.mark.parametrize("kind", [GlfmImputer, GlfmClassifier])
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("threads", -1, "threads, found -1, expected a whole number from 1"),
+        ("chains", 0, "chains, found 0, expected a whole number from 1"),
+        ("settings", {"foo": 1}, "settings: 'foo': no such setting"),
+    ],
+)
+def test_errors_of_estimators_name_their_arguments(
+    kind: Any, name: str, value: Any, error: str
+) -> None:
+    with pytest.raises(GlfmError) as caught:
+        kind(**{name: value}).fit(np.arange(40.0).reshape(20, 2), [0, 1] * 10)
+    assert str(caught.value) == error
+    assert "--" not in str(caught.value.hint)
+
+
+def test_errors_of_new_rows_name_the_argument_that_mends_them() -> None:
+    one = GlfmImputer(TYPES, unseen="error", **SHORT).fit(TABLE)
+    new = pa.table({"x": [1.0], "town": ["Bonn"]})
+    with pytest.raises(GlfmError, match="found 'Bonn'") as caught:
+        one.transform(new)
+    assert 'Take such cells as missing with `unseen="missing"`' in str(caught.value.hint)
+
+
 def test_a_matrix_is_completed_as_a_matrix(seed: int) -> None:
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(40, 3)).astype(np.float32)

@@ -80,7 +80,7 @@ def warn_of_empty(table: pa.Table) -> None:
             f"no row has a value in {shown}: nothing can be put into these cells, and they stay "
             "missing",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -123,7 +123,7 @@ def labels_of_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected",
             _exception("DataConversionWarning") or UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     labels, there = read_labels(y, n_rows)
     numbers = [float(label) for label in labels[there] if isinstance(label, Real)]
