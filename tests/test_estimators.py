@@ -100,6 +100,27 @@ def test_a_new_frame_may_know_nothing_of_a_column(fitted: GlfmImputer) -> None:
     assert done["height"].dtype == frame["height"].dtype
 
 
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA], ids=repr)
+def test_a_single_row_may_know_one_cell_alone(fitted: GlfmImputer, nothing: Any) -> None:
+    known = dict.fromkeys(TYPES["columns"], nothing) | {"height": 1.9}
+    done = fitted.transform(pd.DataFrame([known])).drop(columns="when")
+    typed = make(1)
+    typed[["visits", "shoe", "city", "size", "member", "word"]], typed["height"] = None, 1.9
+    like = fitted.transform(typed.astype(make(1).dtypes)).drop(columns="when")
+    assert not done.isna().any(axis=None)
+    assert (done.iloc[0] == like.iloc[0]).all()
+
+
+def test_a_polars_row_may_know_one_cell_alone(fitted: GlfmImputer) -> None:
+    pl = pytest.importorskip("polars")
+    known = dict.fromkeys(TYPES["columns"], None) | {"height": 1.9}
+    row = pl.DataFrame([known]).with_columns(pl.col("word").cast(pl.Float64))
+    done = fitted.transform(row)
+    assert isinstance(done, pl.DataFrame)
+    assert done.drop("when").null_count().sum_horizontal().item() == 0
+    assert done["word"].item() in ("tall", "small")
+
+
 def test_an_arrow_table_comes_back_as_one() -> None:
     table = pa.Table.from_pandas(make(), preserve_index=False)
     one = imputer()
@@ -123,6 +144,27 @@ def test_types_are_guessed_where_none_are_given() -> None:
     done = one.fit_transform(frame)
     assert not done.isna().any(axis=None)
     assert len(one.schema_.columns) == 7
+
+
+def test_a_column_that_counts_the_rows_is_completed_with() -> None:
+    n, noise = 60, np.random.default_rng(1).normal(size=60)
+    frame = pd.DataFrame({"day": np.arange(n), "v": 2.0 * np.arange(n) + noise})
+    frame.loc[::5, "v"] = np.nan
+    one = GlfmImputer(**SHORT)
+    done = one.fit_transform(frame)
+    assert np.corrcoef(done["v"][::5], np.arange(n)[::5])[0, 1] > 0.8
+    assert [column.modelled for column in one.schema_.columns] == [True, True]
+
+
+@pytest.mark.parametrize("nothing", [np.nan, None], ids=repr)
+def test_a_column_without_a_value_stays_and_is_warned_of(nothing: Any) -> None:
+    frame = make()[["height", "visits"]].assign(empty=nothing)
+    with pytest.warns(UserWarning, match="no row has a value in 'empty'"):
+        done = GlfmImputer(**SHORT).fit_transform(frame)
+    assert done["empty"].isna().all()
+    assert not done.drop(columns="empty").isna().any(axis=None)
+    with pytest.warns(UserWarning, match="no row has a value in 'x1'"):
+        GlfmImputer(**SHORT).fit(np.column_stack([np.arange(9.0), np.full(9, np.nan)]))
 
 
 def test_levels_that_are_new_are_an_error_or_stay(fitted: GlfmImputer) -> None:

@@ -263,3 +263,17 @@ def test_other_columns_and_missing_fits_are_errors(fitted: GlfmFactorizer, X: Ar
         fitted.rates(X, X)
     with pytest.raises(GlfmError, match="not fitted yet"):
         GlfmFactorizer().transform(X)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_components_come_as_the_frame_that_is_chosen(X: Array, library: str) -> None:
+    frames = pytest.importorskip(library)
+    rows = pd.DataFrame(X[:9], index=list("abcdefghi"))
+    model = GlfmFactorizer(**QUICK).fit(X)
+    usual = model.transform(rows)
+    found = model.set_output(transform=library).transform(rows)
+    assert isinstance(found, frames.DataFrame)
+    assert list(found.columns) == list(model.get_feature_names_out())
+    assert np.array_equal(found.to_numpy(), usual)
+    assert library == "polars" or found.index.equals(rows.index)
+    assert isinstance(model.set_output(transform="default").transform(rows), np.ndarray)

@@ -74,10 +74,61 @@ def test_types_are_guessed_of_every_kind_of_data(kind: str) -> None:
     assert [c.type for c in guess.schema.columns] == [c.type for c in kept.schema.columns]
 
 
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
+def test_intervals_of_pandas_are_levels_and_come_back_as_intervals(ordered: bool) -> None:
+    pd = pytest.importorskip("pandas")
+    x = np.random.default_rng(1).normal(size=60)
+    full = pd.cut(pd.Series(x), [-9.0, 0.0, 9.0])
+    full = full if ordered else full.cat.as_unordered()
+    frame = pd.DataFrame({"x": x, "cut": full.mask(np.arange(60) % 7 == 0)})
+    cut = glfm_cli.guess_schema(frame).schema.columns[1]
+    assert (cut.levels, cut.ordinal) == (("(-9.0, 0.0]", "(0.0, 9.0]"), ordered)
+    done = GlfmImputer(**SHORT).fit_transform(frame)
+    assert done["cut"].dtype == full.dtype
+    assert not done["cut"].isna().any()
+    assert (done["cut"] == full)[frame["cut"].notna()].all()
+
+
+def test_intervals_of_pandas_in_an_arrow_table_pass_through() -> None:
+    pd = pytest.importorskip("pandas")
+    x = np.random.default_rng(1).normal(size=60)
+    table = pa.Table.from_pandas(pd.DataFrame({"x": x, "cut": pd.cut(x, 4)}))
+    done = GlfmImputer(**SHORT).fit_transform(table)
+    assert done["cut"].equals(table["cut"])
+    with pytest.raises(GlfmError, match="column 'cut': has type ordinal"):
+        impute(table, {"columns": {"x": "real", "cut": "ordinal"}}, **SHORT)
+
+
 def test_missing_types_are_said_in_the_words_of_python() -> None:
     with pytest.raises(GlfmError, match="the types of the columns are missing") as caught:
         impute(TABLE)
     assert "--" not in f"{caught.value} {caught.value.hint}"
+
+
+@pytest.mark.parametrize("kind", [GlfmImputer, GlfmClassifier])
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("threads", -1, "threads, found -1, expected a whole number from 1"),
+        ("chains", 0, "chains, found 0, expected a whole number from 1"),
+        ("settings", {"foo": 1}, "settings: 'foo': no such setting"),
+    ],
+)
+def test_errors_of_estimators_name_their_arguments(
+    kind: Any, name: str, value: Any, error: str
+) -> None:
+    with pytest.raises(GlfmError) as caught:
+        kind(**{name: value}).fit(np.arange(40.0).reshape(20, 2), [0, 1] * 10)
+    assert str(caught.value) == error
+    assert "--" not in str(caught.value.hint)
+
+
+def test_errors_of_new_rows_name_the_argument_that_mends_them() -> None:
+    one = GlfmImputer(TYPES, unseen="error", **SHORT).fit(TABLE)
+    new = pa.table({"x": [1.0], "town": ["Bonn"]})
+    with pytest.raises(GlfmError, match="found 'Bonn'") as caught:
+        one.transform(new)
+    assert 'Take such cells as missing with `unseen="missing"`' in str(caught.value.hint)
 
 
 def test_a_matrix_is_completed_as_a_matrix(seed: int) -> None:

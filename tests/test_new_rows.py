@@ -240,6 +240,25 @@ def test_a_column_of_nulls_without_a_type_is_completed_as_one_of_empty_cells(fol
         assert untyped.equals(empty)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "kept"),
+    [
+        ("city", pa.float64(), pa.string()),
+        ("city", pa.bool_(), pa.string()),
+        ("city", pa.dictionary(pa.int8(), pa.null()), pa.string()),
+        ("a", pa.bool_(), pa.float64()),
+        ("n", pa.float64(), pa.float64()),
+    ],
+    ids=str,
+)
+def test_a_column_of_nulls_gets_a_type_if_its_own_cannot_hold_what_completes_it(
+    folder: Path, name: str, kind: pa.DataType, kept: pa.DataType
+) -> None:
+    done = impute(with_column(make(15, 12), name, pa.nulls(15, kind)), fit=folder).table
+    assert done[name].type == kept
+    assert done[name].null_count == 0
+
+
 def test_zeros_of_a_positive_column_are_known_when_the_fit_had_some(tmp_path: Path) -> None:
     table = make(60, 1)
     zeros = [0.0 if i % 9 == 0 else v for i, v in enumerate(table["b"].to_pylist())]

@@ -214,6 +214,14 @@ def test_features_alone_complete_a_row_that_has_no_cell(seed: int) -> None:
     assert found["u"].to_pylist() == requested["u"].to_pylist()
 
 
+def test_predictions_come_as_what_was_given() -> None:
+    pandas = pytest.importorskip("pandas")
+    done = impute(ratings().to_pandas(), RATINGS, **FEW)
+    assert isinstance(done.output, pandas.DataFrame)
+    assert list(done.output.columns) == done.to_table().column_names
+    assert isinstance(impute(ratings(), RATINGS, **FEW).output, pa.Table)
+
+
 def test_levels_come_with_probabilities_and_numbers_with_their_own_mean(seed: int) -> None:
     rng = np.random.default_rng(seed)
     row, column = np.nonzero(rng.random((20, 15)) < 0.5)

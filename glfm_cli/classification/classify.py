@@ -82,7 +82,8 @@ def classify(
         Predictions of a resumed run are those of an uninterrupted one.
     unseen : {"error", "missing"}
         What a level is, in rows to predict, that the training rows do not have; as "missing" it
-        tells nothing.
+        tells nothing, and a number that its column cannot hold is taken for the nearest that it
+        can.
     complete : bool
         Also complete the features of `predict`, or else of `table`, and the target there.
     observer : Observer, optional

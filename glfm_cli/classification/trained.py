@@ -13,7 +13,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.task import Task
 from glfm_cli.classification.tasks import TaskUsage
-from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode_rows
+from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode_rows, with_types
 from glfm_cli.schema import Schema
 
 
@@ -84,7 +84,8 @@ class Trained:
         """Return new rows as the training table's columns; the target may be absent.
 
         Raises TableError: a feature is missing, a cell does not fit, or a level is none that the
-            fit has seen; with `unseen_is_missing` such a level of a feature tells nothing.
+            fit has seen; with `unseen_is_missing` such a level of a feature tells nothing, and a
+            number counts as the nearest that its column can hold.
         """
         return read_rows(table, self.schema, self.features, self.target, unseen_is_missing, file)
 
@@ -112,15 +113,22 @@ def read_rows(
     file: str | None,
 ) -> NewRows:
     """Return the rows of a table as columns that were learnt."""
+    table = with_types(table, [*features, target])
     name = target.column.name
-    if name not in table.column_names:
+    has_target = name in table.column_names
+    if not has_target:
         schema = replace(schema, columns=tuple(c for c in schema.columns if c.name != name))
-        data = encode_rows(table, schema, features, unseen_is_missing=unseen_is_missing, file=file)
-        return NewRows(table, data, data.columns, np.full(data.n_rows, np.nan))
     data = encode_rows(
-        table, schema, [*features, target], unseen_is_missing=unseen_is_missing, file=file
+        table,
+        schema,
+        [*features, target] if has_target else features,
+        unseen_is_missing=unseen_is_missing,
+        nearest=True,  # features are only scores, and a fraction of a year says much
+        file=file,
     )
-    return NewRows(table, data, data.columns[:-1], data.columns[-1].x)
+    if has_target:
+        return NewRows(table, data, data.columns[:-1], data.columns[-1].x)
+    return NewRows(table, data, data.columns, np.full(data.n_rows, np.nan))
 
 
 def learnt_features(task: Task) -> tuple[LearntColumn, ...]:

@@ -46,7 +46,7 @@ OPTIONS = {
     "unseen": typer.Option(
         **options.one_of(("error", "missing")),
         help="What a level of NEW is that TRAIN does not have, or a number that its column there "
-        "cannot hold; as missing it tells nothing.",
+        "cannot hold; with missing the level tells nothing, and the number is the nearest it can.",
     ),
     "resume": typer.Option(
         metavar="DIR.glfm",

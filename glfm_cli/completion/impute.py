@@ -222,7 +222,7 @@ class Imputation:
         else:
             precision = judge(run.posterior, self.data, how.seed, how.goal)
             more: dict[str, Any] = {"which": self.pairs, "recommend": self.recommend}
-            more["estimate"] = how.estimate
+            more |= {"estimate": how.estimate, "given": self.given}
             found = MatrixCompletion(self.data, run, precision, how.interval, how.seed, **more)
         found = self.files.write(found, self.source)
         if finish is not None:

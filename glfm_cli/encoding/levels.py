@@ -159,6 +159,16 @@ def level_value(text: str, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(level_key(text)).cast(kind)
 
 
+def can_hold(levels: Sequence[str], kind: pa.DataType) -> bool:
+    """Return whether all levels are values of an Arrow type."""
+    try:
+        for level in levels:
+            level_value(level, kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        return False
+    return True
+
+
 def _shortest(decimal: str) -> str:
     return decimal.rstrip("0").rstrip(".") if "." in decimal else decimal
 
@@ -222,13 +232,11 @@ def _check_castable(
     kind = source.values.type
     for key in place.keys() - seen:
         level = levels[place[key]]
-        try:
-            level_value(level, kind)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        if not can_hold([level], kind):
             raise source.schema_error(
                 f"level '{level}' cannot stand in a column of Arrow type {kind}",
                 hint="Take it out of `levels`, or write the levels as the table holds them.",
-            ) from None
+            )
 
 
 def _unknown_level(

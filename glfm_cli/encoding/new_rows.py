@@ -10,19 +10,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.calendar import calendar_of
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.encode import data_of, encoded_column
-from glfm_cli.encoding.levels import encode_known_levels
+from glfm_cli.encoding.levels import can_hold, encode_known_levels
 from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNSEEN
 from glfm_cli.encoding.notes import slips_note
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import Numbers, encode_numbers
-from glfm_cli.encoding.source import Source, open_modelled
+from glfm_cli.encoding.source import Source, is_text_type, open_modelled
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.io.arrow_types import holds_anything
 from glfm_cli.schema import Column, Schema
 from glfm_cli.schema.atoms import zero_is_far
 from glfm_cli.schema.moments import ISO, MomentStyle
@@ -49,6 +51,7 @@ def encode_rows(
     learnt: Sequence[LearntColumn],
     *,
     unseen_is_missing: bool | None = False,
+    nearest: bool = False,
     groups: Sequence[str] = (),
     file: str | None = None,
 ) -> Data:
@@ -59,6 +62,7 @@ def encode_rows(
     unseen_is_missing : take a level that the fit does not know, and a number that its column
         cannot hold, for a missing value, and leave the cell as it is; None where nobody can ask
         for that
+    nearest : take such a number for the nearest that its column can hold, where it would be missing
     groups : the groups that the fit knows
 
     Raises TableError: there are no rows, a modelled column is missing, or a cell does not fit its
@@ -81,13 +85,17 @@ def encode_rows(
             unseen: Mapping[str, int] = {}
             column = encoded_column(source, index, x, left, (), None, trials)
         else:
-            column, unseen, slips = _encode_column(source, index, known, unseen_is_missing)
+            column, unseen, slips = _encode_column(
+                source, index, known, unseen_is_missing, nearest
+            )
             if slips:
                 notes.append(slips_note(known.column.name, slips))
                 kept[known.column.name, SLIPS] = slips
         encoded.append(_in_style(column, source, known.style))
+        moved = nearest and column.column.numeric
         if unseen:
-            notes.append(_unseen_note(column, list(unseen)))
+            notes.append(_unseen_note(column, list(unseen), moved=moved))
+        if unseen and not moved:
             why = UNFIT if column.column.numeric else UNSEEN
             kept[column.column.name, why] = sum(unseen.values())
     found = {one.column.name: one for one in (*encoded, *calendar_of(encoded, len(columns)))}
@@ -147,7 +155,11 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _encode_column(
-    source: Source, index: int, known: LearntColumn, unseen_is_missing: bool | None
+    source: Source,
+    index: int,
+    known: LearntColumn,
+    unseen_is_missing: bool | None,
+    nearest: bool,
 ) -> tuple[EncodedColumn, Mapping[str, int], int]:
     """Return a column, how often it has which unseen values, and how many zeros are slips."""
     column, ends, slips = known.column, None, 0
@@ -155,7 +167,8 @@ def _encode_column(
     if column.numeric:
         zeros = bool(np.any(known.sample == 0.0))
         far = not zeros and zero_is_far(column, known.sample)
-        x, left, ends, unfit = _numbers(source, zeros or far, unseen_is_missing)
+        sample = known.sample if nearest and known.sample.size else None
+        x, left, ends, unfit = _numbers(source, zeros or far, unseen_is_missing, sample)
         if far:
             slip = x == 0.0
             x, left, slips = np.where(slip, np.nan, x), left | slip, int(slip.sum())
@@ -168,12 +181,14 @@ def _encode_column(
     return encoded, unseen, slips
 
 
-def _numbers(source: Source, zeros: bool, unfit_is_missing: bool | None) -> Numbers:
+def _numbers(
+    source: Source, zeros: bool, unfit_is_missing: bool | None, known: Array | None
+) -> Numbers:
     """Return the cells of a column of numbers; errors tell a mend that leaves the fit's types."""
 
     def read(unfit_is_missing: bool) -> Numbers:
         return encode_numbers(
-            source, zeros=zeros, intervals=True, unfit_is_missing=unfit_is_missing
+            source, zeros=zeros, intervals=True, unfit_is_missing=unfit_is_missing, known=known
         )
 
     try:
@@ -189,21 +204,40 @@ def _numbers(source: Source, zeros: bool, unfit_is_missing: bool | None) -> Numb
 
 
 def with_types(table: pa.Table, learnt: Sequence[LearntColumn]) -> pa.Table:
-    """Return new rows whose columns of nulls without a type have one that holds completed cells.
+    """Return new rows whose columns without a value have a type that holds completed cells.
 
-    pandas and others write a column so when all of its cells are missing.
+    pandas and others write a column without a type, or as NaN, when all of its cells are missing.
     """
-    kinds = {known.column.name: _kind_of(known.column) for known in learnt}
+    columns = {known.column.name: known for known in learnt}
     for index, field in enumerate(table.schema):
-        if pa.types.is_null(field.type) and field.name in kinds:
-            cast = table.column(index).cast(kinds[field.name])
-            table = table.set_column(index, field.with_type(cast.type), cast)
+        known = columns.get(field.name)
+        if known is not None and _is_untyped(table.column(index), known):
+            kind = _kind_of(known)
+            empty = pa.nulls(table.num_rows, kind)
+            table = table.set_column(index, field.with_type(kind), empty)
     return table
 
 
-def _kind_of(column: Column) -> pa.DataType:
+def _is_untyped(cells: pa.ChunkedArray, known: LearntColumn) -> bool:
+    """Return whether no cell has a value, and the type is none that could hold one."""
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    if pa.types.is_null(kind):
+        return True
+    if is_text_type(kind) or holds_anything(kind) or pa.types.is_run_end_encoded(kind):
+        return False
+    if not pc.all(pc.is_null(cells, nan_is_null=pa.types.is_floating(kind))).as_py():
+        return False
+    if known.column.moment is not None:
+        return not pa.types.is_temporal(kind)
+    if known.column.numeric:
+        return pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+    return not can_hold(known.levels, kind)
+
+
+def _kind_of(known: LearntColumn) -> pa.DataType:
+    column = known.column
     if not column.numeric or column.moment is not None:
-        return pa.string()
+        return pa.bool_() if {*known.levels} == {"false", "true"} else pa.string()
     return pa.int64() if column.integral else pa.float64()
 
 
@@ -226,12 +260,12 @@ def _in_style(
     return encoded
 
 
-def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:
+def _unseen_note(encoded: EncodedColumn, unseen: list[str], *, moved: bool) -> str:
     shown = ", ".join(f"'{level}'" for level in unseen[:5]) + (", ..." if len(unseen) > 5 else "")
     what = "number" if encoded.column.numeric else "level"
     count = f"a {what}" if len(unseen) == 1 else f"{len(unseen)} {what}s"
     why = "has no place for" if encoded.column.numeric else "has not seen"
-    return (
-        f"column '{encoded.column.name}': {count} that the fit {why} ({shown}) told it "
-        "nothing; the cells were left as they are"
-    )
+    then = "told it nothing; the cells were left as they are"
+    if moved:
+        then = "counted as the nearest that it has one for"
+    return f"column '{encoded.column.name}': {count} that the fit {why} ({shown}) {then}"

@@ -16,7 +16,7 @@ from glfm_cli.encoding.intervals import clip_ends, read_intervals, with_limits
 from glfm_cli.encoding.moments import moments_of, style_of_moments, typed_moments
 from glfm_cli.encoding.number_style import NumberStyle, learn_style
 from glfm_cli.encoding.source import Source, is_null, to_mask
-from glfm_cli.encoding.support import MAX_EXACT, check_support, fits, support
+from glfm_cli.encoding.support import MAX_EXACT, check_support, fits, nearest_fit, support
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN, Numerals
 from glfm_cli.schema import Column
@@ -32,7 +32,8 @@ class Numbers(NamedTuple):
         or interval
     left : (n_rows,) bool, missing by a code with `impute: false`
     ends : (n_rows, 2) float64, those of intervals, NaN at other cells; None where there are none
-    unfit : (n_rows,) bool, numbers that the column cannot hold, taken for missing, part of `left`
+    unfit : (n_rows,) bool, numbers that the column cannot hold: missing and part of `left`, or in
+        `x` the nearest that it can
     """
 
     x: Array
@@ -47,12 +48,14 @@ def encode_numbers(
     zeros: bool | None = None,
     intervals: bool = False,
     unfit_is_missing: bool = False,
+    known: Array | None = None,
 ) -> Numbers:
     """Return what the cells of a column are.
 
     zeros : that of `check_support`
     intervals : whether cells may be known only to lie between two numbers
     unfit_is_missing : take numbers that do not fit for missing ones, and leave them as they are
+    known : values of the column; take numbers that do not fit for the nearest that do instead
 
     Raises TableError: a cell is no number, or does not fit the column's type, bounds or transform;
         SchemaError: the column's Arrow type holds no numbers.
@@ -96,10 +99,14 @@ def encode_numbers(
         ends[~np.isnan(x)] = np.nan
     unfit = np.zeros(x.size, dtype=bool)
     if unfit_is_missing:
-        unfit = ~np.isnan(x) & ~fits(source.column, x, dtype, zero=zeros is not False)
-        x[unfit] = np.nan
+        zero = zeros is not False
+        unfit = ~np.isnan(x) & ~fits(source.column, x, dtype, zero=zero)
+        if known is None:
+            x[unfit], left = np.nan, left | unfit
+        else:
+            x[unfit] = nearest_fit(source.column, x[unfit], dtype, known, zero=zero)
     check_support(source, x, dtype, zeros=zeros)
-    return Numbers(x + 0.0, left | unfit, ends, unfit)  # + 0.0: no negative zeros
+    return Numbers(x + 0.0, left, ends, unfit)  # + 0.0: no negative zeros
 
 
 def stored_dtype(kind: pa.DataType) -> np.dtype:

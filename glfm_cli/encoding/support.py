@@ -90,6 +90,20 @@ def fits(column: Column, x: Array, dtype: np.dtype, *, zero: bool) -> Mask:
     return found
 
 
+def nearest_fit(column: Column, x: Array, dtype: np.dtype, known: Array, *, zero: bool) -> Array:
+    """Return the nearest numbers that a column can hold; where there is none, the nearest known.
+
+    known : values of the column; `zero` and `dtype` are those of `support`
+    """
+    inside = support(column, zero=zero, dtype=dtype)
+    y = np.rint(x) if column.integral else x
+    lower = known.min() if inside.lower_open else inside.lower
+    upper = known.max() if inside.upper_open else inside.upper
+    # Only what lies outside goes to an end: between it and the least known value numbers fit.
+    y = np.where(inside.contains(y) | (y > lower), y, lower)
+    return np.where(inside.contains(y) | (y < upper), y, upper)
+
+
 def check_support(source: Source, x: Array, dtype: np.dtype, *, zeros: bool | None = None) -> None:
     """Raise TableError when an observed value does not fit type, bounds or transform.
 

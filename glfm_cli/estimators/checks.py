@@ -67,6 +67,23 @@ def table_of_rows(X: Any) -> pa.Table:
     return table
 
 
+def warn_of_empty(table: pa.Table) -> None:
+    """Warn of columns without a value, whose cells an imputer leaves missing."""
+    empty = [
+        f"'{name}'"
+        for name, cells in zip(table.column_names, table.columns, strict=True)
+        if cells.is_null(nan_is_null=pa.types.is_floating(cells.type)).to_numpy().all()
+    ]
+    if empty:
+        shown = ", ".join(empty[:12]) + (", ..." if len(empty) > 12 else "")
+        warnings.warn(
+            f"no row has a value in {shown}: nothing can be put into these cells, and they stay "
+            "missing",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def _check_matrix(matrix: np.ndarray) -> None:
     """Raise RowsError, in scikit-learn's words, when an array is no matrix of rows."""
     if np.iscomplexobj(matrix):
@@ -98,23 +115,17 @@ def table_of_new_rows(estimator: Any, X: Any) -> pa.Table:
 
 
 def labels_of_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels (n_rows,) as objects, and which of them are there.
+    """Return labels (n_rows,) to learn from, as objects, and which of them are there.
 
-    Raises RowsError: they are no labels of so many rows, or of one class alone.
+    Raises RowsError: they are no labels of so many rows, none is there, or they are all alike.
     """
-    if y is None:
-        raise RowsError("the estimator requires y to be passed, but the target y is None")
-    labels = np.asarray(y, dtype=object)
-    if labels.ndim == 2 and labels.shape[1] == 1:
+    if np.asarray(y, dtype=object).shape == (n_rows, 1):
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected",
             _exception("DataConversionWarning") or UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-        labels = labels.ravel()
-    if labels.shape != (n_rows,):
-        raise RowsError("y", value=f"shape {labels.shape}", expected=f"({n_rows},)")
-    there = np.array([label is not None and label == label for label in labels], dtype=bool)
+    labels, there = read_labels(y, n_rows)
     numbers = [float(label) for label in labels[there] if isinstance(label, Real)]
     if any(math.isinf(label) for label in numbers):
         raise RowsError("Input y contains infinity")
@@ -126,6 +137,44 @@ def labels_of_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if len(set(labels[there])) < 2:
         raise RowsError("y has one class only", expected="labels of at least two classes")
     return labels, there
+
+
+def read_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels (n_rows,) or (n_rows, 1) as objects (n_rows,), and which of them are there.
+
+    Raises RowsError: they are not of so many rows, or all are missing.
+    """
+    if y is None:
+        raise RowsError("the estimator requires y to be passed, but the target y is None")
+    labels = np.array(y, dtype=object)
+    if isinstance(y, np.ma.MaskedArray):
+        labels[np.ma.getmaskarray(y)] = None
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    if labels.shape != (n_rows,):
+        raise RowsError("y", value=f"shape {labels.shape}", expected=f"({n_rows},)")
+    there = np.array([_is_there(label) for label in labels], dtype=bool)
+    if not there.any():
+        raise RowsError("every label of y is missing", expected="labels of some rows")
+    return labels, there
+
+
+def _is_there(label: Any) -> bool:
+    if label is None:
+        return False
+    itself = label == label  # NaN and NaT differ from themselves; pandas' NA says NA, not a boolean
+    return isinstance(itself, bool | np.bool_) and bool(itself)
+
+
+def same_labels(labels: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return (n,) bool, which labels are those of `others`; 1, 1.0 and "1" are the same one."""
+    pairs = zip(labels.tolist(), others.tolist(), strict=True)
+    return np.array([a == b or _label_text(a) == _label_text(b) for a, b in pairs], dtype=bool)
+
+
+def _label_text(label: Any) -> str:
+    is_whole = isinstance(label, float) and label.is_integer()
+    return str(int(label)) if is_whole else str(label)
 
 
 def seed_of(seed: int | None, random_state: Any) -> int | None:

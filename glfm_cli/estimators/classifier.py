@@ -14,12 +14,15 @@ from glfm_cli.completion.requests import Unseen
 from glfm_cli.estimators.checks import (
     labels_of_rows,
     not_fitted,
+    read_labels,
+    same_labels,
     table_of_new_rows,
     table_of_rows,
 )
+from glfm_cli.estimators.guessed import guessed_schema
 from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
-from glfm_cli.guess import guess_schema
+from glfm_cli.estimators.words import in_words_of_python
 from glfm_cli.io.frames import with_texts
 from glfm_cli.options import STARTS
 from glfm_cli.schema import Column, Role, Schema
@@ -41,7 +44,8 @@ class GlfmClassifier(WithParameters):
     chains, seed, threads, settings
         As for `classify`, with its defaults.
     unseen : {"missing", "error"}
-        What a level is, in new rows, that the fitted rows did not have.
+        What a level is, in new rows, that the fitted rows did not have; as "missing" it tells
+        nothing, and a number that its column cannot hold is taken for the nearest that it can.
 
     Attributes
     ----------
@@ -75,6 +79,7 @@ class GlfmClassifier(WithParameters):
         self.settings = settings
         self.unseen = unseen
 
+    @in_words_of_python
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the mixture to rows X (n, p) and their labels y (n,), None or NaN where missing.
 
@@ -93,7 +98,7 @@ class GlfmClassifier(WithParameters):
         while name in table.column_names:
             name += "_"
         whole = with_texts(table, name, texts)
-        schema = _with_target(self._schema(table), table, name, self.classes_.size)
+        schema = _with_target(self._schema(table, X), table, name, self.classes_.size)
         self.classification_ = classify(
             whole,
             schema,
@@ -108,6 +113,7 @@ class GlfmClassifier(WithParameters):
         self.n_features_in_ = table.num_columns
         return self
 
+    @in_words_of_python
     def predict_proba(self, X: Any) -> Array:
         """Return (n, R) the probabilities of `classes_`."""
         if not self.__sklearn_is_fitted__():
@@ -125,8 +131,18 @@ class GlfmClassifier(WithParameters):
         return self.classes_[p.argmax(axis=1)]
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the share of rows whose predicted label is right."""
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        """Return the share of right predictions among the rows with a label.
+
+        y : (n,) or (n, 1), None or NaN where missing; 1, 1.0 and "1" are the same label
+
+        Raises
+        ------
+        GlfmError
+            There are not as many labels as rows, or all of them are missing.
+        """
+        predicted = self.predict(X)
+        labels, there = read_labels(y, predicted.size)
+        return float(same_labels(labels[there], predicted[there]).mean())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classification_")
@@ -141,8 +157,8 @@ class GlfmClassifier(WithParameters):
             input_tags=InputTags(allow_nan=True, string=True, categorical=True),
         )
 
-    def _schema(self, table: Any) -> Schema:
-        return guess_schema(table).schema if self.types is None else as_schema(self.types)
+    def _schema(self, table: Any, X: Any) -> Schema:
+        return guessed_schema(table, X) if self.types is None else as_schema(self.types)
 
 
 def _with_target(schema: Schema, table: Any, name: str, n_levels: int) -> Schema:

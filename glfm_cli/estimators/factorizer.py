@@ -10,6 +10,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
 from glfm_cli.estimators.count_matrix import counts_of, names_of
+from glfm_cli.estimators.output import WithOutput, frame_of
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.latent.cnpf import CnpfConfig, Counts
@@ -35,7 +36,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 PART = 1 << 22  # rates that are held at once
 
 
-class GlfmFactorizer(WithParameters):
+class GlfmFactorizer(WithOutput, WithParameters):
     """Finds correlated components of a matrix of counts, and predicts its rows.
 
     Takes a sparse matrix of SciPy, in which a cell that is not stored is a zero, an array or a
@@ -150,16 +151,22 @@ class GlfmFactorizer(WithParameters):
             del self.feature_names_in_
         return self
 
-    def transform(self, X: Any) -> Array:
-        """Return (n, T) the proportions or weights of rows, by the step of rows alone."""
+    def transform(self, X: Any) -> Any:
+        """Return (n, T) the proportions or weights of rows, by the step of rows alone.
+
+        An array, or the frame that `set_output` chose.
+        """
         new = self._new(X)
         folded = fold_in(self._fitted.draws[0], new, self._fit_config)
         counts = folded.mean_x * folded.mean_a.sum(axis=0)
         if self.output == "proportions":
             counts /= counts.sum(axis=1, keepdims=True)
-        return np.ascontiguousarray(counts[:, self._order])
+        found = np.ascontiguousarray(counts[:, self._order])
+        if self._output == "default":
+            return found
+        return frame_of(found, self.get_feature_names_out(), X, self._output)
 
-    def fit_transform(self, X: Any, y: object = None) -> Array:
+    def fit_transform(self, X: Any, y: object = None) -> Any:
         """Fit the model and return what `transform` says of the same rows; `y` is not used."""
         return self.fit(X, y).transform(X)
 

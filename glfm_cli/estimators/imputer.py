@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -22,28 +22,29 @@ from glfm_cli.completion import (
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.requests import INTERVAL, Unseen
 from glfm_cli.encoding import Data
-from glfm_cli.errors import TableError, UsageError
 from glfm_cli.estimators.checks import (
     RowsError,
     not_fitted,
     seed_of,
     table_of_new_rows,
     table_of_rows,
+    warn_of_empty,
 )
+from glfm_cli.estimators.guessed import guessed_schema
+from glfm_cli.estimators.output import WithOutput
 from glfm_cli.estimators.parameters import WithParameters
-from glfm_cli.guess import guess_schema
+from glfm_cli.estimators.words import in_words_of_python
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
 from glfm_cli.options import Sampling, Saving
-from glfm_cli.schema import Column, Role, Schema
+from glfm_cli.schema import Schema
 
 INDICATOR = "missingindicator_"
-_OUTPUTS = ("default", "pandas", "polars")
 
 Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
 
-class GlfmImputer(WithParameters):
+class GlfmImputer(WithOutput, WithParameters):
     """Fills missing cells of tables, and of new rows with what the fitted table has taught.
 
     Works in scikit-learn's `Pipeline`, with `clone` and the rest. Takes tables and frames of
@@ -113,11 +114,19 @@ class GlfmImputer(WithParameters):
         self.add_indicator = add_indicator
         self.random_state = random_state
 
+    @in_words_of_python
     def fit(self, X: Any, y: object = None) -> Self:
-        """Sample the model of a table; `y` is not used."""
+        """Sample the model of a table; `y` is not used.
+
+        Warns of columns without a value, which stay as they are.
+        """
         check_estimate(self.estimate, INTERVAL)
         table = table_of_rows(X)
-        schema = self._guessed(table, X) if self.types is None else as_schema(self.types)
+        if self.types is None:
+            schema = guessed_schema(table, X)
+            warn_of_empty(table)
+        else:
+            schema = as_schema(self.types)
         options = {field.name: getattr(self, field.name, None) for field in fields(Sampling)}
         options["seed"] = seed_of(self.seed, self.random_state)
         session = plan_session(table, schema, Sampling(**options), Saving())
@@ -136,6 +145,7 @@ class GlfmImputer(WithParameters):
         self.n_features_in_ = table.num_columns
         return self
 
+    @in_words_of_python
     def transform(self, X: Any) -> Any:
         """Return the rows with their missing cells filled; nothing is fitted anew.
 
@@ -150,7 +160,8 @@ class GlfmImputer(WithParameters):
         """
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        table, fitted = table_of_new_rows(self, X), self._fitted
+        fitted = self._fitted
+        table = fitted.with_types(table_of_new_rows(self, X))
         data = fitted.encode(table, unseen=self.unseen)
         assert isinstance(data, Data)
         workers = self._workers()
@@ -176,16 +187,6 @@ class GlfmImputer(WithParameters):
         added = [INDICATOR + names[list(own).index(name)] for name in self._indicated]
         return np.array([*names, *added], dtype=object)
 
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` gives back: what it was given, or a frame of a library.
-
-        transform : "default", "pandas" or "polars"; None leaves the choice as it is
-        """
-        if transform not in (None, *_OUTPUTS):
-            raise UsageError("set_output", value=transform, expected=" or ".join(_OUTPUTS))
-        self._output = transform or getattr(self, "_output", "default")
-        return self
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "completion_")
 
@@ -209,26 +210,10 @@ class GlfmImputer(WithParameters):
             observed[encoded.column.name] = encoded.observed
         for name in self._indicated:
             table = table.append_column(INDICATOR + name, [~observed[name]])
-        chosen = getattr(self, "_output", "default")
+        chosen = self._output
         if chosen == "polars":
             return importlib.import_module(chosen).from_arrow(table)
         if chosen == "pandas" and not is_frame(X):
             return table.to_pandas()
         filled = {p.encoded.column.name for p in completion.columns if p.estimate.size}
         return table_like(table, X, filled)
-
-    def _guessed(self, table: Any, X: Any) -> Schema:
-        """Return a guess of the types; of a matrix, whose columns all count, none is left out."""
-        if not isinstance(X, np.ndarray | list):
-            return guess_schema(table).schema
-        try:
-            schema = guess_schema(table).schema
-        except TableError:  # no column varies
-            schema = Schema(tuple(Column(n, role=Role.IGNORE) for n in table.column_names))
-        columns = tuple(
-            column
-            if column.modelled or table[column.name].null_count == table.num_rows
-            else Column(column.name).of_numbers()
-            for column in schema.columns
-        )
-        return replace(schema, columns=columns)

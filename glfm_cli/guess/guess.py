@@ -91,6 +91,19 @@ def guess_schema(table: pa.Table) -> Guess:
     TableError
         The table has no row, two columns of one name, or no column that can be modelled.
     """
+    return _guess(table, features=False)
+
+
+def guess_features(table: pa.Table) -> Guess:
+    """Guess what each column of a table of features means, as `guess_schema` does.
+
+    No column is taken for the numbers of the rows unless its name is an id's, and the table not for
+    triplets.
+    """
+    return _guess(table, features=True)
+
+
+def _guess(table: pa.Table, *, features: bool) -> Guess:
     names = table.column_names
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
@@ -108,6 +121,7 @@ def guess_schema(table: pa.Table) -> Guess:
             unit=unit_in(units.get(field.name, "")),
             runs=runs_of(table.column(i)),
             n_empty=empty.size,
+            is_feature=features,
         )
         for i, field in enumerate(table.schema)
     ]
@@ -116,7 +130,8 @@ def guess_schema(table: pa.Table) -> Guess:
         columns = [replace(column, none_is_gap=True) for column in columns]
     evidence = evidence_of(table, columns)
     verdicts = [judge(replace(one, evidence=evidence.get(i))) for i, one in enumerate(columns)]
-    verdicts = as_triplets(table, columns, verdicts) or verdicts
+    if not features:
+        verdicts = as_triplets(table, columns, verdicts) or verdicts
     if not any(v.column.modelled or v.column.role is Role.VALUE for v in verdicts):
         first = verdicts[0]
         raise TableError(

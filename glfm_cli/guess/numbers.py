@@ -83,12 +83,13 @@ def _id(column: Profile) -> Verdict | None:
     x = column.numbers
     if names.is_year(column.name) or column.written.mark:  # nobody numbers rows in percent
         return None
-    many = column.n_rows >= (3 if x[0] in (0, 1) else LEAST_ROWS)
-    if column.all_different and many and np.all(np.diff(x) == 1):
-        return Verdict(Column(column.name, role=Role.ID), "numbers the rows")
-    rising = bool(np.all(np.diff(x) > 0)) and x[0] in (0, 1) and np.ptp(x) <= 1.1 * x.size
-    if column.all_different and column.n_rows >= LEAST_ROWS and rising:
-        return Verdict(Column(column.name, role=Role.ID), "numbers the rows, some left out")
+    if column.all_different and not column.is_feature:
+        many = column.n_rows >= (3 if x[0] in (0, 1) else LEAST_ROWS)
+        if many and np.all(np.diff(x) == 1):
+            return Verdict(Column(column.name, role=Role.ID), "numbers the rows")
+        rising = bool(np.all(np.diff(x) > 0)) and x[0] in (0, 1) and np.ptp(x) <= 1.1 * x.size
+        if column.n_rows >= LEAST_ROWS and rising:
+            return Verdict(Column(column.name, role=Role.ID), "numbers the rows, some left out")
     if names.is_id(column.name):
         if column.all_different:
             return Verdict(

@@ -59,6 +59,7 @@ class Profile:
     unit : the unit that stands below its name
     n_empty : rows of the table in which no column has a value
     none_is_gap : whether the table writes `None` in missing cells
+    is_feature : whether its values say something of the rows even if they seem to number them
     """
 
     name: str
@@ -79,6 +80,7 @@ class Profile:
     runs: int = 0
     n_empty: int = 0
     none_is_gap: bool = False
+    is_feature: bool = False
 
     @property
     def n_distinct(self) -> int:
@@ -155,7 +157,8 @@ def empty_rows(table: pa.Table) -> NDArray[np.intp]:
 def profile(name: str, column: pa.ChunkedArray) -> Profile:
     """Return the distinct values of a column; the empty cell, null and NaN are left out."""
     order = None
-    if pa.types.is_dictionary(column.type):
+    # Arrow does not take values such as intervals of pandas out of a dictionary.
+    if pa.types.is_dictionary(column.type) and _kind(column.type.value_type) is not Kind.OTHER:
         order = _dictionary_order(column)
         column = column.cast(column.type.value_type)
     kind = _kind(column.type)

@@ -91,6 +91,8 @@ def table_of(data: Any) -> pa.Table:
 def _column(series: Any) -> pa.ChunkedArray:
     if hasattr(series.dtype, "fill_value"):  # sparse, which Arrow does not take
         series = series.sparse.to_dense()
+    if texts := _interval_texts(series):
+        series = series.cat.rename_categories(list(texts))
     try:
         array = pa.Array.from_pandas(series)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
@@ -99,6 +101,14 @@ def _column(series: Any) -> pa.ChunkedArray:
         shown = [None if missing else str(value) for value, missing in pairs]
         array = pa.ExtensionArray.from_storage(_OBJECTS, pa.array(shown, pa.string()))
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _interval_texts(series: Any) -> dict[str, Any]:
+    """Return texts to intervals, of a column of such levels as `pandas.cut` makes; else none."""
+    levels = getattr(series.dtype, "categories", None)
+    if levels is None or type(levels).__name__ != "IntervalIndex":
+        return {}
+    return {str(level): level for level in levels}
 
 
 def _is_column(data: Any) -> bool:
@@ -153,8 +163,18 @@ def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
         return _matrix_like(table, given)
     whole = table_as(table, given)
     if type(whole) is type(given) and hasattr(whole, "cast") and _library(given) == "polars":
-        return whole.cast(dict(given.schema))
+        return whole.cast(_kept_types(whole.schema, given.schema))
     return whole
+
+
+def _kept_types(new: Any, old: Any) -> dict[str, Any]:
+    """Return the types of a polars frame, without those that cannot hold what completed them."""
+    polars = sys.modules["polars"]
+
+    def holds(kind: Any, completed: Any) -> bool:
+        return kind != polars.Null and not (completed == polars.String and kind.is_numeric())
+
+    return {n: kind for n, kind in old.items() if kind == new[n] or holds(kind, new[n])}
 
 
 def _matrix_like(table: pa.Table, given: Any) -> np.ndarray:
@@ -217,7 +237,12 @@ def frame_like(table: pa.Table, frame: Any, changed: Collection[str]) -> Any:
         old = frame.iloc[:, place]
         values = table.column(place).to_pandas()
         values.index = frame.index
-        kept = values.astype(old.dtype)
+        if texts := _interval_texts(old):
+            values = values.astype(object).map(texts)
+        try:
+            kept = values.astype(old.dtype)
+        except (TypeError, ValueError):  # texts complete a column of NaN
+            kept = values
         # A completed level that was no category of the column yet makes the categories longer.
         out.isetitem(place, values if kept.isna().any() and not values.isna().any() else kept)
     return out

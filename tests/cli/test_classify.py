@@ -315,6 +315,23 @@ def test_an_unseen_level_may_be_taken_as_missing(classify: Any, desk: Any) -> No
     desk.check_rejected(error, classify, "--unseen", "maybe")
 
 
+def test_an_unfit_number_may_be_taken_for_the_nearest(desk: Any, here: Any) -> None:
+    ages = "".join(f"{age},{'yes' if age > 30 else 'no'}\n" for age in range(60))
+    desk.put("ages.csv", "age,old\n" + ages)
+    desk.put("ages.yaml", "columns: {age: count, old: {type: categorical, role: target}}\n")
+    desk.put("new.csv", "age\n51.6\n-4\n")
+    desk.put("near.csv", "age\n52\n0\n")
+    learn = "classify", "ages.csv", "--types", "ages.yaml", "--predict"
+    said = here(*learn, "new.csv", "--unseen", "missing")
+    assert said.stdout == here(*learn, "near.csv").stdout
+    assert (
+        "2 numbers that the fit has no place for ('51.6', '-4') counted as the nearest"
+        in " ".join(said.stderr.split())
+    )
+    error = "new.csv, column 'age', row 1: found '51.6', expected a whole number"
+    desk.check_rejected(error, here, *learn, "new.csv")
+
+
 def test_too_many_labels(classify: Any, desk: Any) -> None:
     desk.put("train.csv", "a,c\n" + "".join(f"{i},l{i}\n" for i in range(51)))
     desk.put("types.yaml", "columns: {a: real, c: categorical}\n")

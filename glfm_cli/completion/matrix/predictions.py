@@ -23,11 +23,12 @@ from glfm_cli.completion.matrix.pairs import (
 from glfm_cli.completion.result import CompletionResult
 from glfm_cli.errors import counted
 from glfm_cli.inference.scoring import log_scores
+from glfm_cli.io.frames import AsGiven
 from glfm_cli.latent.capabilities import has_size
 
 
 @dataclass(frozen=True, repr=False)
-class MatrixCompletion(CompletionResult):
+class MatrixCompletion(AsGiven, CompletionResult):
     """Predictions of the cells of a matrix.
 
     which, estimate : the pairs whose cells are predicted, and what stands for each
