@@ -472,6 +472,9 @@ MUTANTS = {
         "np.abs(correlations) > 0.0",
         "tests/cli/test_explore_counts.py",
     ),
+    "columns explained by cells that were seen": Mutant(
+        "exploration/map_explained.py", "x[part[:, d] == number] = np.nan", "pass", MAP
+    ),
     "places that flee the prior": Mutant(
         "latent/clgp/bound.py", "- penalty * q.m", "+ penalty * q.m", PRIORS
     ),
