@@ -42,6 +42,7 @@ VERSIONS, FAMILIES = "completion/analysis/versions.py", "completion/analysis/fam
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
 MAP = "tests/cli/test_explore_map.py"
+TOGETHER = "tests/cnpf/test_cnpf_correlations.py"
 LAWS = "tests/clgp/test_clgp_draws.py"
 FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
@@ -467,6 +468,18 @@ MUTANTS = {
     ),
     "columns known from one count": Mutant(
         "latent/cnpf/prediction.py", "var_a = a**2 / draw.shared.A", "var_a = a**2", PRIORS
+    ),
+    "rows' sizes that count as correlation": Mutant(
+        "latent/cnpf/correlations.py", "own = covariance - common", "own = covariance", TOGETHER
+    ),
+    "pairs listed whatever their level": Mutant(
+        "exploration/factors.py",
+        "np.abs(correlations) > level",
+        "np.abs(correlations) > 0.0",
+        "tests/cli/test_explore_counts.py",
+    ),
+    "columns explained by cells that were seen": Mutant(
+        "exploration/map_explained.py", "x[part[:, d] == number] = np.nan", "pass", MAP
     ),
     "places that flee the prior": Mutant(
         "latent/clgp/bound.py", "- penalty * q.m", "+ penalty * q.m", PRIORS

@@ -51,6 +51,8 @@ def _show(console: RichConsole, found: FactorExploration) -> None:
             name, words = _named(found, pair)
             table.add_row(name, f"{pair.correlation:+.2f}", again, Text(words))
         console.print(table)
+    if found.correlations.any() and not found.pairs:
+        console.print("No two components are more correlated than independent ones.", markup=False)
 
 
 def _named(found: FactorExploration, pair: CorrelatedPair) -> tuple[str, str]:

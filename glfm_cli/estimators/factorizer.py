@@ -69,7 +69,8 @@ class GlfmFactorizer(WithOutput, WithParameters):
     ----------
     components_ : (T, I) shares of the columns in each component, largest component first
     shares_ : (T,) of all counts, by component
-    correlations_ : (T, T) between components, from -1 to 1; 0 in a model without
+    correlations_ : (T, T) between the components' log counts in rows, what all pairs have in common
+        taken off; from -1 to 1, 0 of small components and in a model without
     n_components_ : int, components with more than a thousandth of the counts
     tau_ : float
     bound_ : float, the largest lower bound of log p(X); NaN where minibatches were used
@@ -138,7 +139,7 @@ class GlfmFactorizer(WithOutput, WithParameters):
         self._fitted, self._fit_config, self._order = fitted, config, order
         self.components_ = np.ascontiguousarray((mean / mean.sum(axis=0)).T[order])
         self.shares_ = share[order]
-        self.correlations_ = draw.correlations()[np.ix_(order, order)]
+        self.correlations_ = draw.correlations().rho[np.ix_(order, order)]
         self.n_components_ = int(np.count_nonzero(share > 1e-3))
         self.tau_ = float(tau)
         self.bound_, self.bounds_ = fitted.bounds[0], fitted.bounds

@@ -11,7 +11,7 @@ import numpy as np
 
 from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_table, with_types
 from glfm_cli.completion.saved import is_saved_fit
-from glfm_cli.encoding import Data, rows_inside
+from glfm_cli.encoding import Data, learnt_cells, rows_inside
 from glfm_cli.encoding.notes import ONE_COLUMN
 from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.components import describe_components
@@ -25,7 +25,8 @@ from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.findings import Remainder
 from glfm_cli.exploration.halves import HalfSample, sample_halves
 from glfm_cli.exploration.job import ExplorationJob, open_fit, place_rows, plan_exploration
-from glfm_cli.exploration.map import RowsOnMap, map_of
+from glfm_cli.exploration.map import RowsOnMap, map_of, scales_of
+from glfm_cli.exploration.map_explained import explained_shares
 from glfm_cli.exploration.map_result import MapExploration
 from glfm_cli.exploration.missingness import missingness
 from glfm_cli.exploration.patterns import Pattern, find_patterns, main_features
@@ -255,7 +256,10 @@ def describe_map(run: Run, job: ExplorationJob, request: Request) -> MapExplorat
     base = job.base or run.posterior
     names = request.requested([encoded.column.name for encoded in data.columns])
     placed = RowsOnMap(run.posterior, base, data if job.base is None else job.base_data)
-    shown = map_of(placed, data, request.color, names or None)
+    told = placed.data or data  # new rows tell of the map where its own are not known
+    problem = replace(job.problem, xs=learnt_cells(told.columns))
+    shares = explained_shares(base, problem, scales_of(base, told), threads=job.limits[1])
+    shown = map_of(placed, data, shares, request.color, names or None)
     found = MapExploration(
         ids=job.ids,
         map=shown,

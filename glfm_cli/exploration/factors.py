@@ -25,6 +25,8 @@ from glfm_cli.latent.capabilities import CountFactors, HasFactors
 
 LIVE = 1e-3  # share of the counts from which a component is shown
 ALIKE = 0.8
+LEAST = 0.25  # correlation from which a pair is shown: who has a count is decided too sharply,
+# which moves correlations by 0.1, at times 0.2, of however many rows
 FEWEST = 2.0  # expected counts of a column in a component from which its lift is looked at
 
 
@@ -64,7 +66,7 @@ class FactorExploration(Explored):
 
     rows, columns : ids of either side;  top : how many columns, and pairs, are named
     correlations : (K, K) between the components, 0 in a model without
-    pairs : all pairs, the most correlated first, the most opposed last
+    pairs : those more correlated than independent components are, the most opposed last
     """
 
     rows: pa.Array
@@ -176,14 +178,15 @@ def describe_factors(run: Run, job: ExplorationJob, request: Request) -> FactorE
         )
         for place, k in enumerate(chosen)
     )
-    correlations, sides = best.correlations[np.ix_(chosen, chosen)], _names(job)
+    at, sides = np.ix_(chosen, chosen), _names(job)
+    correlations, level = best.correlations[at], np.maximum(best.level[at], LEAST)
     return FactorExploration(
         **job.of_run(run, request, ("top",), ()),
         rows=sides[0],
         columns=sides[1],
         components=components,
         correlations=correlations,
-        pairs=tuple(_pairs(correlations, others, matches)),
+        pairs=tuple(_pairs(correlations, level, others, matches)),
         top=request.top,
     )
 
@@ -217,11 +220,11 @@ def _matched(best: CountFactors, other: CountFactors, chosen: Array) -> Array:
 
 
 def _pairs(
-    correlations: Array, others: list[CountFactors], matches: list[Array]
+    correlations: Array, level: Array, others: list[CountFactors], matches: list[Array]
 ) -> list[CorrelatedPair]:
-    """Return every pair, from the most correlated to the most opposed; none without any."""
+    """Return the pairs above their level, from the most correlated to the most opposed."""
     found = []
-    for j, k in zip(*np.triu_indices(correlations.shape[0], 1), strict=True):
+    for j, k in zip(*np.nonzero(np.triu(np.abs(correlations) > level, 1)), strict=True):
         signs = [
             other.correlations[match[j], match[k]] * correlations[j, k] > 0.0
             for other, match in zip(others, matches, strict=True)
@@ -229,6 +232,4 @@ def _pairs(
         ]
         agreement = float(np.mean(signs)) if signs else np.nan
         found.append(CorrelatedPair(int(j), int(k), float(correlations[j, k]), agreement))
-    if not correlations.any() or not np.any(correlations[np.triu_indices_from(correlations, 1)]):
-        return []
     return sorted(found, key=lambda pair: -pair.correlation)

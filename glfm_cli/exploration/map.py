@@ -3,10 +3,7 @@
 Of a model that gives rows places (`Map`), the restart that its weights prefer draws the map; the
 others tell how far the map depends on the start. What a column is at a place is described by its
 masses: of a column with an order F, the probabilities to lie below its levels or its quantiles, of
-another the probabilities of its levels, p. With means over rows, and F (1 - F) summed over bins,
-
-    explained = 1 - (mean F(1 - F) / Fm (1 - Fm))^2     Fm the mean of F; R^2 of a normal column
-    explained = 1 - mean p(1 - p) / pm (1 - pm)         [Goodman and Kruskal 1954], tau
+another the probabilities of its levels, p. How much of it is explained: `map_explained`.
 """
 
 from __future__ import annotations
@@ -80,15 +77,24 @@ class RowsOnMap:
         return self.base.chains[0][-1]
 
 
-def map_of(
-    placed: RowsOnMap, data: Data, color: str | None, columns: Sequence[str] | None
-) -> RowMap:
-    """Return the map of some rows."""
-    model, base, draw = placed.model, placed.base, placed.draw
-    scales = tuple(
+def scales_of(base: Posterior, data: Data) -> tuple[Scale, ...]:
+    """Return the scales by which columns are described."""
+    return tuple(
         scale_of(d, encoded, base.links[d], base.spans[d], BINS)
         for d, encoded in enumerate(data.columns)
     )
+
+
+def map_of(
+    placed: RowsOnMap,
+    data: Data,
+    explained: Array,
+    color: str | None,
+    columns: Sequence[str] | None,
+) -> RowMap:
+    """Return the map of some rows; it explains the shares `explained` (D,) of the columns."""
+    model, base, draw = placed.model, placed.base, placed.draw
+    scales = scales_of(base, data)
     (x, cov), relevances = model.places(draw.latent), model.relevances(draw.latent)
     told = _told(placed.rows, data)
     cells = None
@@ -100,7 +106,7 @@ def map_of(
     if placed.rows is not base:
         x_rows, cov = model.places(placed.rows.chains[0][-1].latent)
         position = frame.shown(x_rows)
-    described = [_column(placed, scale, frame, x) for scale in scales]
+    described = [_column(placed, scale, frame, x, explained[scale.d]) for scale in scales]
     ranked = sorted(described, key=lambda one: -one.explained)
     of = {scale.name: scale.d for scale in scales}
     shown = [one.d for one in ranked[:SURFACES]] if columns is None else [of[n] for n in columns]
@@ -134,7 +140,9 @@ def _pointers(placed: RowsOnMap, x: Array, scales: Sequence[Scale]) -> list[Arra
     return [scale.link.expected(law.column(scale.d), params[scale.d]) for scale in ordered]
 
 
-def _column(placed: RowsOnMap, scale: Scale, frame: Frame | Embedding, x: Array) -> MapColumn:
+def _column(
+    placed: RowsOnMap, scale: Scale, frame: Frame | Embedding, x: Array, explained: float
+) -> MapColumn:
     """Return what the map says of a column: by some of its rows, each at its place."""
     some = np.linspace(0, x.shape[0] - 1, min(LOOKED_AT, x.shape[0])).round().astype(np.intp)
     u = frame.shown(x[some])
@@ -145,10 +153,6 @@ def _column(placed: RowsOnMap, scale: Scale, frame: Frame | Embedding, x: Array)
         p = scale.link.masses(scale.at, law, placed.draw.params[scale.d])
         return np.cumsum(p, axis=1)[:, :-1] if scale.ordered else p
 
-    p = masses(u)
-    mean = p.mean(axis=0)
-    total, within = np.sum(mean * (1.0 - mean)), np.sum(p * (1.0 - p)) / max(len(p), 1)
-    left = within / total if total > 0.0 else 1.0
     effect, towards = np.zeros(2), []
     for axis in range(2):
         step = STEP * np.eye(2)[axis]
@@ -156,9 +160,8 @@ def _column(placed: RowsOnMap, scale: Scale, frame: Frame | Embedding, x: Array)
         effect[axis] = u[:, axis].std() * np.abs(change).sum(axis=1).mean()
         towards.append(_towards(scale, change.mean(axis=0)))
     along = effect / effect.sum() if effect.sum() > 0.0 else np.full(2, 0.5)
-    explained = 1.0 - (left**2 if scale.ordered else left)
     first, second = towards
-    return MapColumn(scale.d, scale.name, max(0.0, float(explained)), along, (first, second))
+    return MapColumn(scale.d, scale.name, float(explained), along, (first, second))
 
 
 def _towards(scale: Scale, change: Array) -> str:

@@ -149,11 +149,14 @@ class CountFactors(NamedTuple):
 
     rows : (I, K) expected weights;  columns : (J, K)
     correlations : (K, K) of how components go together in rows, from -1 to 1; 0 without any
+    level : (K, K) that the sizes of all correlations of independent components stay below in 95 %
+        of tables
     """
 
     rows: Array
     columns: Array
     correlations: Array
+    level: Array
 
     @property
     def counts(self) -> Array:

@@ -54,7 +54,7 @@ def _draw_correlations(axes: Axes, found: FactorExploration) -> None:
 
 
 def _draw_graph(axes: Axes, found: FactorExploration) -> None:
-    """Draw the largest components where the two leading eigenvectors of the cosines put them."""
+    """Draw the largest components where the two leading eigenvectors of correlations put them."""
     titled(axes, "Who goes with whom", f"lines: |correlation| above {LINE:g}, red opposed")
     n = min(len(found.components), MOST_NODES)
     rho = found.correlations[:n, :n]

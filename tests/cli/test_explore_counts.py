@@ -14,18 +14,26 @@ from glfm_cli import explore, load_fit
 from glfm_cli.exploration import FactorExploration
 from glfm_cli.latent.capabilities import HasFactors
 from tests.cli.conftest import run_here
-from tests.cnpf.cnpf_fits import planted
 
 TYPES = "columns:\n  u: row\n  i: column\n  n: {type: count, role: value, absent: zero}\n"
-SMALL = ("--set", "components=4", "--set", "dimensions=2", "--set", "passes=40", "--chains", "2")
+SMALL = ("--set", "components=8", "--set", "dimensions=2", "--set", "passes=60", "--chains", "2")
+
+
+def together(rho: float, seed: int, n_rows: int = 250) -> str:
+    """Return counts of four components w, x, y, z: w and x correlated by rho, y and z by -rho."""
+    rng, covariance = np.random.default_rng(seed), np.eye(4)
+    covariance[[0, 1], [1, 0]], covariance[[2, 3], [3, 2]] = rho, -rho
+    weights = 10.0 * np.exp(rng.multivariate_normal(np.zeros(4), covariance, n_rows))
+    lines = ["u,i,n"]
+    for k, name in enumerate("wxyz"):
+        y = rng.poisson(weights[:, [k]] * rng.dirichlet(np.full(10, 2.0)))
+        lines += [f"r{r},{name}{c},{y[r, c]}" for r, c in zip(*np.nonzero(y), strict=True)]
+    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture
 def counts(desk: Any) -> Any:
-    y, _, _ = planted(np.random.default_rng(5), 80, 20, 4, 60.0)
-    row, column = np.nonzero(y)
-    cells = zip(row, column, y[row, column], strict=True)
-    desk.put("n.csv", "u,i,n\n" + "".join(f"r{r},c{c},{n}\n" for r, c, n in cells))
+    desk.put("n.csv", together(0.8, 7, n_rows=80))
     desk.put("n.yaml", TYPES)
     return desk
 
@@ -81,6 +89,38 @@ def test_everything_is_printed_drawn_and_written(counts: Any) -> None:
     record = json.loads(Path("f.json").read_text())
     assert record["model"] == "cnpf"
     assert record["settings"]["merge_every"] == 15  # components are counted
+
+
+def pairs_of(said: Any) -> dict[str, float]:
+    """Return the listed pairs of planted components and their correlations."""
+    found = json.loads(said.stdout)
+    of = {c["component"]: c["by_weight"][0] for c in found["components"] if c["share"] > 0.05}
+    assert sorted(of.values()) == ["w", "x", "y", "z"]
+    return {
+        "".join(sorted(of[p["component"]] + of[p["other"]])): p["correlation"]
+        for p in found["pairs"]
+    }
+
+
+def test_pairs_are_listed_that_are_more_correlated_than_independent_ones(desk: Any) -> None:
+    desk.put("n.csv", together(0.8, 3))
+    desk.put("n.yaml", TYPES)
+    said = run_here("explore", "n.csv", "--types", "n.yaml", *SMALL, "--json")
+    found = pairs_of(said)
+    assert found.keys() == {"wx", "yz"}
+    assert 0.5 < found["wx"] < 0.95
+    assert -0.95 < found["yz"] < -0.4
+
+
+def test_of_independent_components_no_pair_is_listed(desk: Any) -> None:
+    desk.put("n.csv", together(0.0, 4))
+    desk.put("n.yaml", TYPES)
+    said = run_here("explore", "n.csv", "--types", "n.yaml", *SMALL, "--json")
+    assert pairs_of(said) == {}
+    said = run_here("explore", "n.csv", "--types", "n.yaml", *SMALL)
+    assert "Come together" not in said.stdout
+    assert "Exclude each other" not in said.stdout
+    assert "No two components are more correlated than independent ones." in said.stdout
 
 
 def test_without_correlations_no_pair_is_shown(counts: Any) -> None:

@@ -236,6 +236,22 @@ def test_a_planted_curve_is_laid_out_in_order_with_what_columns_do(
     assert first.towards[axis] == ("higher" if rises else "lower")
 
 
+def test_columns_that_go_with_no_other_are_not_explained(here: Here, desk: Any) -> None:
+    table, _ = planted(3, 160)
+    rng = np.random.default_rng(3)
+    permuted = {name: table[name].take(rng.permutation(160)) for name in table.column_names}
+    desk.put("types.yaml", TYPES)
+    options = ["--types", "types.yaml", "--model", "clgp", "--chains", "1", "--threads", "1"]
+    explained = []
+    for name, one in (("apart", pa.table(permuted)), ("together", table)):
+        pc.write_csv(one, f"{name}.csv")
+        said = here("explore", f"{name}.csv", *options, "--set", "iterations=80", "--json")
+        assert said.status == 0, said.stderr
+        explained.append([c["explained"] for c in json.loads(said.stdout)["explained"]])
+    assert max(explained[0]) < 0.15
+    assert sorted(explained[1])[1] > 0.4  # but for b, whose odd cell none explains
+
+
 def test_a_map_has_half_as_many_dimensions_as_columns_from_three_to_eight() -> None:
     options: dict[str, Any] = SHORT | {"settings": SETTINGS}
     narrow = planted(3)[0].select(["a", "b"])  # a completion would have one

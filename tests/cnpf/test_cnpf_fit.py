@@ -316,7 +316,7 @@ def test_planted_components_and_the_signs_of_their_correlations_are_found(seed: 
     match = cosine.argmax(axis=1)
     assert sorted(match) == [0, 1, 2, 3]
     assert cosine.max(axis=1).min() > 0.9
-    rho = draw.correlations()[np.ix_(order[match], order[match])]
+    rho = draw.correlations().rho[np.ix_(order[match], order[match])]
     apart = ~np.eye(4, dtype=bool)
     assert np.all(np.sign(rho)[apart] == np.sign(np.outer(sign, sign))[apart])
 

@@ -10,6 +10,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import HERE
 from glfm_cli.latent.cnpf.config import CnpfConfig
+from glfm_cli.latent.cnpf.correlations import Correlations, count_correlations
 from glfm_cli.latent.cnpf.counts import Missing
 from glfm_cli.latent.cnpf.rows import Rows, exposures
 from glfm_cli.latent.cnpf.state import load_shared
@@ -56,12 +57,12 @@ class CnpfDraw:
         shares: Array = theta / theta.sum(axis=1, keepdims=True)
         return shares
 
-    def correlations(self) -> Array:
-        """Return rho (T, T), the cosines of the components' locations; 0 without locations."""
-        size = np.linalg.norm(self.shared.l, axis=1, keepdims=True)
-        unit = self.shared.l / np.where(size > 0.0, size, 1.0)
-        rho: Array = unit @ unit.T
-        return rho
+    def correlations(self) -> Correlations:
+        """Return how the components go together in rows; 0 without locations."""
+        if not self.shared.l.any():
+            nothing = np.zeros((self.shared.l.shape[0],) * 2)
+            return Correlations(nothing, nothing + np.inf)
+        return count_correlations(self.mean_x * self.size[:, None] * self.mean_a.sum(axis=0))
 
     def pack(self) -> dict[str, Array]:
         """Return it as named arrays."""

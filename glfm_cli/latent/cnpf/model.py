@@ -136,7 +136,7 @@ class Cnpf:
 
     def factors(self, draw: CnpfDraw) -> CountFactors:
         """Return what components are made of."""
-        return CountFactors(draw.mean_x * draw.size[:, None], draw.mean_a, draw.correlations())
+        return CountFactors(draw.mean_x * draw.size[:, None], draw.mean_a, *draw.correlations())
 
     def p_any(self, draw: CnpfDraw, rows: slice | Array) -> Array:
         """Return the probabilities (n, I) of a count of at least one, of all columns."""
