@@ -45,8 +45,9 @@ OPTIONS = {
     ),
     "unseen": typer.Option(
         **options.one_of(("error", "missing")),
-        help="What a level of NEW is that TRAIN does not have, or a number that its column there "
-        "cannot hold; with missing the level tells nothing, and the number is the nearest it can.",
+        help="What is done with a level of NEW that TRAIN does not have, or a number that its "
+        "column there cannot hold: with missing such a level tells nothing, and such a number "
+        "counts as the nearest that the column can hold.",
     ),
     "resume": typer.Option(
         metavar="DIR.glfm",
