@@ -161,10 +161,7 @@ class Worker:
     """
 
     def __init__(self, function: Callable[..., Any], context: Any) -> None:
-        start = (
-            f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from {__name__} import serve; serve({os.getpid()})"
-        )
+        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         self._process = subprocess.Popen(
             [sys.executable, "-c", start],
@@ -210,10 +207,10 @@ class Worker:
                     pipe.close()
 
 
-def serve(caller: int) -> None:
+def serve() -> None:
     """Answer the calls that come over standard input, until it ends: the life of a `Worker`.
 
-    caller : the process that makes the calls; when it is gone, a call under way is given up
+    When the process that started this one is gone, a call under way is given up.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the caller, who ends us
     ended = threading.Event()
@@ -223,7 +220,8 @@ def serve(caller: int) -> None:
         sys.exit(1)  # by way of every `finally`: a program that runs for us is ended too
 
     signal.signal(signal.SIGTERM, end)
-    threading.Thread(target=_end_without, args=(caller,), daemon=True).start()
+    # A launcher may stand between the caller and this process: who calls is not asked.
+    threading.Thread(target=_end_without, args=(os.getppid(),), daemon=True).start()
     calls = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     # What a library prints or reads must not meet the calls.
@@ -244,9 +242,9 @@ def serve(caller: int) -> None:
             return
 
 
-def _end_without(caller: int) -> None:
+def _end_without(parent: int) -> None:
     """End this process once the one that started it is gone, killed before it could end us."""
-    while os.getppid() == caller:
+    while os.getppid() == parent:
         time.sleep(_WATCH_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_GRACE_SECONDS)
