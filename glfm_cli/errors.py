@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import shlex
 from pathlib import Path
 
@@ -47,7 +48,12 @@ class GlfmError(Exception):
         self.value = value
         self.expected = expected
         self.hint = hint
-        super().__init__(self.message())
+        super().__init__()
+
+    def __str__(self) -> str:
+        """Return message and hint in words of Python: of arguments where commands have options."""
+        hint = f". {self.hint}" if self.hint else ""
+        return _in_python(self.message() + hint)
 
     def message(self) -> str:
         """Return the one line shown after `Error:`."""
@@ -139,6 +145,26 @@ def broke_down(error: Exception) -> NumericalError:
 
 class StoreError(GlfmError):
     """A saved fit is broken, or is not one of this table, these types or these options."""
+
+
+_CHOICES = "model|engine|effort|estimate|learn-rows|rule|mechanism|unseen"
+_IN_PYTHON = (
+    (r"--set (\w+)=(\w+)", r'settings={"\1": \2}'),
+    (r"--set (\w+)(?=[:,]| is not)", r'settings["\1"]'),
+    (r"--set\b", "settings"),
+    (r"--no-data\b", "with_data=False"),
+    (rf"--({_CHOICES}) (?!is |and |or )(\w[\w-]*)", r'--\1="\2"'),
+    (r"--([a-z][\w-]*) ([A-Z\d](?:[\w.]*\w)?)", r"--\1=\2"),
+    (r"(?<![\w-])--([a-z][\w-]*)", lambda found: found[1].replace("-", "_")),
+)
+
+
+def _in_python(text: str) -> str:
+    """Return a text with arguments of Python where it has options, but for whole commands."""
+    parts = re.split("(`glfm [^`]*`)", text)
+    for pattern, words in _IN_PYTHON:
+        parts[::2] = [re.sub(pattern, words, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def counted(n: int, what: str) -> str:

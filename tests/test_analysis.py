@@ -138,7 +138,7 @@ def test_what_is_no_regression_of_the_table_is_refused(text: str, expected: str)
 
 def test_what_is_not_known_together_with_an_analysis_is_refused() -> None:
     short = {"chains": 1, "warmup": 1, "draws": 1, "threads": 1}
-    with pytest.raises(UsageError, match="--model forest is not"):
+    with pytest.raises(UsageError, match='model="forest" is not'):
         impute(TABLE, TYPES, model="forest", **short).multiple(1, "y ~ x")
     done = impute(TABLE, TYPES, **short)
     with pytest.raises(UsageError, match=r"'log\(n\)' has no value in 1 row \(the first: row 1"):

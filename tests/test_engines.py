@@ -69,7 +69,7 @@ def test_folds_are_predicted_alike_by_other_processes() -> None:
     assert here.cross_validation.scores == there.cross_validation.scores
     short = classify(make(), types, threads=2, engine="processes", time_limit=1e-3, **few)
     assert short.stopped == "time limit"
-    with pytest.raises(GlfmError, match="--engine is about the folds of --cv"):
+    with pytest.raises(GlfmError, match="engine is about the folds of cv"):
         classify(make(), types, engine="processes")
 
 
@@ -99,10 +99,10 @@ def test_workers_end_when_their_caller_is_killed(tmp_path: Path) -> None:
 
 def test_what_does_not_go_together_is_one_clear_error(tmp_path: Path) -> None:
     for given, said in (
-        ({"engine": "spark"}, "--engine.*local or processes or dask"),
-        ({"engine": "dask"}, "needs --scheduler ADDRESS"),
-        ({"scheduler": "tcp://x:1"}, "--engine dask uses"),
-        ({"engine": "processes", "fit": tmp_path}, "--engine and --fit"),
+        ({"engine": "spark"}, "engine.*local or processes or dask"),
+        ({"engine": "dask"}, "needs scheduler=ADDRESS"),
+        ({"scheduler": "tcp://x:1"}, 'engine="dask" uses'),
+        ({"engine": "processes", "fit": tmp_path}, "engine and fit"),
         ({"engine": "processes", "model": "clgp"}, "'clgp' has none"),
     ):
         types = None if "fit" in given else {"columns": {"a": "ignore", "k": "categorical"}}

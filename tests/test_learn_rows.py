@@ -149,11 +149,11 @@ def test_a_run_that_goes_on_is_that_of_one_sitting(tmp_path: Path) -> None:
     more = impute(table, resume=tmp_path / "f.glfm", draws=10, threads=2)
     straight = impute(table, SCHEMA, learn_rows=40, **SHORT)
     assert more.table.equals(straight.table)
-    with pytest.raises(GlfmError, match="--learn-rows, found 41, expected 40"):
+    with pytest.raises(GlfmError, match="learn_rows, found 41, expected 40"):
         impute(table, resume=tmp_path / "f.glfm", learn_rows=41)
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "some", True])
 def test_a_wrong_number_of_rows_is_one_clear_error(value: object) -> None:
-    with pytest.raises(GlfmError, match=r"--learn-rows.*a whole number from 1, auto or all"):
+    with pytest.raises(GlfmError, match=r"learn_rows.*a whole number from 1, auto or all"):
         impute(make(20), SCHEMA, learn_rows=value)

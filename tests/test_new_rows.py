@@ -272,7 +272,7 @@ def test_options_that_shape_a_fit_contradict_one(folder: Path) -> None:
     for option in ({"chains": 2}, {"settings": {"alpha": 1}}, {"save": "x.glfm"}):
         with pytest.raises(GlfmError, match="nothing is fitted anew"):
             impute(new, fit=folder, **option)
-    with pytest.raises(GlfmError, match="--unseen is about the levels of a fit"):
+    with pytest.raises(GlfmError, match="unseen is about the levels of a fit"):
         impute(new, TYPES, unseen="missing")
 
 

@@ -502,5 +502,5 @@ def test_a_model_with_groups_can_be_sent_to_another_process(name: str) -> None:
 
 def test_a_model_that_sees_values_takes_no_groups() -> None:
     types = {"rest": "ignore", "columns": {"who": "group", "x0": "real"}}
-    with pytest.raises(GlfmError, match="--model clgp takes no columns of role group or time"):
+    with pytest.raises(GlfmError, match='model="clgp" takes no columns of role group or time'):
         impute(visits(0)[0], types, model="clgp")

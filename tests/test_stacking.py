@@ -161,7 +161,7 @@ def test_trees_are_kept_of_the_first_of_every_four_draws(tmp_path: Path) -> None
     more = impute(table, draws=9, threads=1, resume=tmp_path / "a.glfm", chains=2)
     assert [len(chain) for chain in more.posterior.chains] == [9, 3]
     files = Files(tmp_path / "m.csv", multiple=9)
-    with pytest.raises(UsageError, match="--multiple 9 needs a draw for each table, but 8 will"):
+    with pytest.raises(UsageError, match="multiple=9 needs a draw for each table, but 8 will"):
         impute(table, TYPES, draws=6, files=files, **options)
 
 

@@ -312,5 +312,5 @@ def test_covariates_tell_who_is_observed_with_whom(seed: int) -> None:
 
 
 def test_more_missingness_features_than_there_can_be_are_refused() -> None:
-    with pytest.raises(GlfmError, match="--missingness-features, found 3, expected a whole number"):
+    with pytest.raises(GlfmError, match="missingness_features, found 3, expected a whole number"):
         impute(ratings(), RATINGS, missingness_features=3)

@@ -22,7 +22,6 @@ from glfm_cli.estimators.checks import (
 from glfm_cli.estimators.guessed import guessed_schema
 from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
-from glfm_cli.estimators.words import in_words_of_python
 from glfm_cli.io.frames import with_texts
 from glfm_cli.options import STARTS
 from glfm_cli.schema import Column, Role, Schema
@@ -79,7 +78,6 @@ class GlfmClassifier(WithParameters):
         self.settings = settings
         self.unseen = unseen
 
-    @in_words_of_python
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the mixture to rows X (n, p) and their labels y (n,), None or NaN where missing.
 
@@ -113,7 +111,6 @@ class GlfmClassifier(WithParameters):
         self.n_features_in_ = table.num_columns
         return self
 
-    @in_words_of_python
     def predict_proba(self, X: Any) -> Array:
         """Return (n, R) the probabilities of `classes_`."""
         if not self.__sklearn_is_fitted__():

@@ -33,7 +33,6 @@ from glfm_cli.estimators.checks import (
 from glfm_cli.estimators.guessed import guessed_schema
 from glfm_cli.estimators.output import WithOutput
 from glfm_cli.estimators.parameters import WithParameters
-from glfm_cli.estimators.words import in_words_of_python
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
 from glfm_cli.options import Sampling, Saving
@@ -114,7 +113,6 @@ class GlfmImputer(WithOutput, WithParameters):
         self.add_indicator = add_indicator
         self.random_state = random_state
 
-    @in_words_of_python
     def fit(self, X: Any, y: object = None) -> Self:
         """Sample the model of a table; `y` is not used.
 
@@ -145,7 +143,6 @@ class GlfmImputer(WithOutput, WithParameters):
         self.n_features_in_ = table.num_columns
         return self
 
-    @in_words_of_python
     def transform(self, X: Any) -> Any:
         """Return the rows with their missing cells filled; nothing is fitted anew.
 

@@ -78,7 +78,6 @@ def rows_after(n_rows: int) -> Iterator[None]:
         if error.row is None or n_rows == 0:
             raise
         error.row += n_rows
-        error.args = (error.message(),)
         raise
 
 

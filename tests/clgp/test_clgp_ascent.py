@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -389,7 +390,7 @@ def test_relevances_are_of_the_slopes_of_means(seed: int, inducing: int, linear:
     ],
 )
 def test_settings_out_of_range_are_said(name: str, value: object) -> None:
-    with pytest.raises(UsageError, match=f"--set {name}"):
+    with pytest.raises(UsageError, match=re.escape(f'settings["{name}"]')):
         ClgpConfig(**{name: value})  # type: ignore[arg-type]
 
 

@@ -106,7 +106,7 @@ def test_a_count_of_zero_is_an_absent_pair() -> None:
     [{"components": 0}, {"location_variance": 1.0}, {"column_shape": 0.001}, {"forgetting": 0.5}],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(GlfmError, match="--set"):
+    with pytest.raises(GlfmError, match="settings"):
         CnpfConfig(**settings)  # type: ignore[arg-type]
 
 
