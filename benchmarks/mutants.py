@@ -182,7 +182,7 @@ MUTANTS = {
         "tests/test_stacking.py",
     ),
     "error of a cell with the wrong divisor": Mutant(
-        "inference/predictive.py", "axis=0, ddof=1)", "axis=0, ddof=0)", PRECISION
+        "inference/chain_means.py", "axis=0, ddof=1)", "axis=0, ddof=0)", PRECISION
     ),
     "error falls with the number of chains": Mutant(
         "inference/precision.py",

@@ -15,8 +15,8 @@ from glfm_cli.completion import prepare
 from glfm_cli.errors import GlfmError
 from glfm_cli.inference import chains
 from glfm_cli.inference.hidden_cells import without_cells
+from glfm_cli.inference.one_draw import draw_jointly
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.inference.sampling import sample
 from glfm_cli.latent.forest import ForestDraw
 from glfm_cli.latent.forest.draw import ForestLaw

@@ -17,8 +17,9 @@ from glfm_cli.inference import predictive, scoring
 from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.joint_draws import JointDraws
+from glfm_cli.inference.one_draw import draw_jointly
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import draw_jointly, predict
+from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.scoring import log_scores
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.law import GivenLatent, NormalMixture, joined, normal

@@ -18,7 +18,8 @@ from glfm_cli import impute
 from glfm_cli.completion import prepare
 from glfm_cli.inference import chains, row_scores
 from glfm_cli.inference.folding import _starting_points, fold_in
-from glfm_cli.inference.predictive import draw_jointly, predict
+from glfm_cli.inference.one_draw import draw_jointly
+from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.row_scores import DrawScores, RowScores
 from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.inference.scoring import log_scores

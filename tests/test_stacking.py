@@ -17,16 +17,12 @@ from glfm_cli.completion import Files, prepare
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains
+from glfm_cli.inference.chain_means import ChainMeans, within_candidates
 from glfm_cli.inference.hidden_cells import recalibrate, stacked_forecasts, without_cells
 from glfm_cli.inference.joint_draws import FINE, JointDraws, _move_numbers
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import _contrasts, measure_precision
-from glfm_cli.inference.predictive import (
-    ChainMeans,
-    _within_candidates,
-    chain_means,
-    predict,
-)
+from glfm_cli.inference.predictive import chain_means, predict
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.scoring import forecasts, log_scores
@@ -352,7 +348,7 @@ def test_the_stated_error_of_unequal_weights_is_how_far_two_runs_differ(
         v, sd = own.chain_weights(0), np.where(of == of[0], 1.0, 2.0)[:, None]
         m, other = sd * np.random.default_rng(3).standard_normal((2, of.size, 40_000))
         m[v == 0.0] = np.nan  # of a column to which only one candidate counts
-        means = _within_candidates(own, 0, ChainMeans(m, m, m, np.ones(m.shape[1])))
+        means = within_candidates(own, 0, ChainMeans(m, m, m, np.ones(m.shape[1])))
         found = np.quantile(np.abs(_contrasts(means.whole, of)), (0.5, 0.95))
         differ = np.nan_to_num(v @ np.where(v[:, None] > 0.0, m - other, 0.0))
         np.testing.assert_allclose(found, np.quantile(np.abs(differ), (0.5, 0.95)), rtol=0.02)

@@ -21,8 +21,8 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.inference.one_draw import BLOCK_ROWS
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import BLOCK_ROWS
 from glfm_cli.links import CellLaw, Link, NumericObservation, Params, of_levels, of_numbers
 
 REPLICATES = 100

@@ -22,8 +22,9 @@ from scipy.special import ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.equations import Equations
+from glfm_cli.inference.one_draw import NO_ENDS, Ends, draw_jointly
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import NO_ENDS, Ends, Marginal, draw_jointly, predict
+from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.inference.recalibration import LEAST
 from glfm_cli.inference.scoring import forecasts
 from glfm_cli.latent.capabilities import Candidates

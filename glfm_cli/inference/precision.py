@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.inference.chain_means import ChainMeans
 from glfm_cli.inference.diagnostics.judgement import bound_in_words
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import ChainMeans, chain_means
+from glfm_cli.inference.predictive import chain_means
 
 GOAL = 0.12  # of a cell's sd; adds less than 2 % to its variance, 1 % to its error
 GROWTH_GOAL = 0.1  # up to which a small table gets more chains: 0.5 % of the error of twice as many

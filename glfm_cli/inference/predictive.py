@@ -1,41 +1,32 @@
-"""Predictive distributions of cells: averaged over draws, or one joint draw.
+"""Predictive distributions of cells, averaged over draws: estimates, intervals, probabilities.
 
-Two views of the law of cells, not to be confused:
-
-- the *marginal* predictive of a cell averages probabilities, means and distribution functions
-  over draws (never draws of x): estimates, intervals, probabilities;
-- a *joint* draw takes one posterior draw for all gaps: multiple imputation.
+Probabilities, means and distribution functions are averaged, never draws of x. What hangs together
+in a row is lost so; joint draws keep it (one_draw.py).
 
 Rows are visited in blocks, so that memory does not grow with rows x draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.equations import Equations, RowsOfDraw
+from glfm_cli.inference.chain_means import ChainMeans, Sums, ends_of_halves, means_of_chains
 from glfm_cli.inference.executors import thread_pool
-from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.links import Link, RowsLaw, of_levels, of_numbers
+from glfm_cli.inference.one_draw import BLOCK_ROWS, NO_ENDS, Ends, known_of
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.links import Link, of_levels, of_numbers
 from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.observation import Average, Counting
 
-BLOCK_ROWS = 1024
 MOST_BLOCK_ROWS = 8192
 KEPT = 1 << 23  # normals that are kept for quantiles at once, where all cells are missing
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
-TRIES = 200  # at two cells of which one is less than the other
 SAMPLES = 400  # of a cell that is known to lie between two numbers
-
-Ends = Mapping[int, Array]
-NO_ENDS: Ends = {}
 
 
 @dataclass(frozen=True)
@@ -81,27 +72,6 @@ class Marginal:
         p = None if self.probabilities is None else self.probabilities.max(axis=1, initial=0.0)
         sd = self.sd if p is None else np.where(np.isnan(self.sd), np.sqrt(p * (1 - p)), self.sd)
         return self.relative_error * sd
-
-
-class ChainMeans(NamedTuple):
-    """What each of C chains says of n cells of a column, and in what unit that is measured.
-
-    whole, first, second : (C, n) means of a cell over the draws of a chain, and of its halves
-    sd : (n,) of the cell
-    """
-
-    whole: Array
-    first: Array
-    second: Array
-    sd: Array
-
-    def relative_error(self) -> Array:
-        """Return (n,) the standard error of the mean over chains, in units of the sd."""
-        n_chains = self.whole.shape[0]
-        if n_chains < 2:
-            return np.full(self.sd.size, np.nan)
-        error = np.std(self.whole, axis=0, ddof=1) / np.sqrt(n_chains)
-        return np.where(self.sd > 0, error / np.where(self.sd > 0, self.sd, 1.0), 0.0)
 
 
 def predict(
@@ -172,97 +142,7 @@ def chain_means(posterior: Posterior, cells: Mapping[int, Array]) -> dict[int, C
     rows = np.unique(np.concatenate([np.empty(0, np.intp), *cells.values()]))
     index = {d: np.searchsorted(rows, at) for d, at in cells.items()}
     found = _average(posterior, rows, index, quantiles=False)
-    return {d: _chain_means(posterior, d, *one) for d, one in found.items()}
-
-
-def draw_jointly(
-    posterior: Posterior,
-    cells: Mapping[int, Array],
-    rng: np.random.Generator,
-    draw: Draw | None = None,
-    ends: Ends = NO_ENDS,
-    less: Sequence[tuple[int, int]] = (),
-    equations: Equations | None = None,
-) -> dict[int, Array]:
-    """Return one value or level code for each cell, all from one posterior draw.
-
-    cells : mapping of int to (n,) int; column number to the ascending row indices
-    rng : gives the values, and chooses the draw where none is given
-    draw : the one to take
-    ends : mapping of int to (n, 2) float64; that of `predict`
-    less : columns of which the first is less than the second in every row
-    equations : that hold in every row
-    """
-    if draw is None:
-        draw = posterior.choose(rng)
-    draw = posterior.for_one_table(draw, rng)
-    drawn: dict[int, list[Array]] = {d: [] for d in cells}
-    n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
-    for start in range(0, n_rows, BLOCK_ROWS):
-        block = slice(start, min(start + BLOCK_ROWS, n_rows))
-        law = posterior.joint(draw, block, rng)
-        inside = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
-        here = {d: cells[d][which] - start for d, which in inside.items() if which.any()}
-        known = {d: ends[d][inside[d]] for d in ends if d in here}
-        sample = partial(_sample, posterior, draw, law, rng, here, known)
-        found = {d: sample(d, np.arange(rows.size)) for d, rows in here.items()}
-        for first, second in less:
-            if first in here and second in here:
-                _redraw((first, second), here, found, sample)
-        if equations is not None and equations.moved:
-            equations.redraw(RowsOfDraw(block, draw, law, here, known), found, rng)
-        for d, x in found.items():
-            drawn[d].append(x)
-    return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
-
-
-# ------------------------------------------------------------------------------ accumulation
-
-
-def _sample(
-    posterior: Posterior,
-    draw: Draw,
-    law: RowsLaw,
-    rng: np.random.Generator,
-    rows: Mapping[int, Array],
-    ends: Ends,
-    d: int,
-    at: Array,
-) -> Array:
-    """Return draws of the cells `at` of those of a column, inside their ends if there are some."""
-    link, params, own = posterior.links[d], draw.params[d], law.column(d, rows[d][at])
-    x = link.sample(own, params, rng)
-    if d in ends:
-        which, known = _known(ends[d][at])
-        x[which] = of_numbers(link).sample_between(own.take(which), params, rng, known)
-    return x
-
-
-def _redraw(
-    pair: tuple[int, int],
-    rows: Mapping[int, Array],
-    found: Mapping[int, Array],
-    sample: Callable[[int, Array], Array],
-) -> None:
-    """Draw both cells of a row anew until the first is less than the second, in place.
-
-    So they are drawn given that it is; what is left after `TRIES` times is made equal.
-    """
-    first, second = pair
-    _, low, high = np.intersect1d(rows[first], rows[second], return_indices=True)
-    for _ in range(TRIES):
-        wrong = found[first][low] >= found[second][high]
-        low, high = low[wrong], high[wrong]
-        if not low.size:
-            return
-        found[first][low], found[second][high] = sample(first, low), sample(second, high)
-    found[first][low] = np.minimum(found[first][low], found[second][high])
-
-
-def _known(ends: Array) -> tuple[Array, Array]:
-    """Return where something is known, and what."""
-    at = np.flatnonzero(~np.isnan(ends[:, 0]))
-    return at, ends[at]
+    return {d: means_of_chains(posterior, d, *one) for d, one in found.items()}
 
 
 def _with_ends(
@@ -273,7 +153,7 @@ def _with_ends(
     A draw's law of such a cell is that of a cell of which nothing is known, cut off at the ends;
     draws keep their weights, since they were made knowing them.
     """
-    inside, known = _known(ends)
+    inside, known = known_of(ends)
     link, rng = of_numbers(posterior.links[d]), np.random.default_rng(0)
     below = np.cumsum(list(posterior.shares(d)))
     picked = np.searchsorted(below / below[-1], (np.arange(SAMPLES) + 0.5) / SAMPLES)
@@ -296,9 +176,6 @@ def _with_ends(
     return Marginal(whole.rows, mean, sd, quantiles, None, error)
 
 
-Sums = dict[int, Array]  # by the number of draws that were added
-
-
 def _average(
     posterior: Posterior, rows: slice | Array, index: Mapping[int, Array], *, quantiles: bool
 ) -> dict[int, tuple[Average, Sums]]:
@@ -310,7 +187,7 @@ def _average(
     averages = {d: posterior.links[d].average(at.size, n_draws) for d, at in index.items()}
     n_kept = min(n_draws, QUANTILE_DRAWS) if quantiles else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
-    ends = sorted({end for bounds in _halves(posterior) for end in bounds if end > 0})
+    ends = sorted({end for bounds in ends_of_halves(posterior) for end in bounds if end > 0})
     shares = {d: posterior.shares(d) for d in index}
     for t, draw in enumerate(posterior.draws()):
         law = posterior.cells_law(draw, rows)
@@ -319,50 +196,6 @@ def _average(
             if t + 1 in ends:
                 averages[d].mark()
     return {d: (one, dict(zip(ends, one.marked(), strict=True))) for d, one in averages.items()}
-
-
-def _halves(posterior: Posterior) -> list[tuple[int, int, int]]:
-    """Return draws before each chain, its half and its end; none where chains do not compare."""
-    if posterior.weights is not None or not posterior.compares:
-        return []
-    ends = list(accumulate((len(chain) for chain in posterior.chains), initial=0))
-    return [(a, (a + b) // 2, b) for a, b in pairwise(ends)]
-
-
-def _chain_means(posterior: Posterior, d: int, average: Average, sums: Sums) -> ChainMeans:
-    """Return what each chain says of the cells of an average, of column d."""
-    upto = {0: np.zeros_like(next(iter(sums.values()))), **sums}
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # half of one draw is none
-        parts = [
-            [average.estimate(upto[end] - upto[start]) for start, end in ((a, c), (a, b), (b, c))]
-            for a, b, c in _halves(posterior)
-        ]
-    whole, first, second = np.array(parts).swapaxes(0, 1)
-    return _within_candidates(posterior, d, ChainMeans(whole, first, second, average.sd()))
-
-
-def _within_candidates(posterior: Posterior, d: int, means: ChainMeans) -> ChainMeans:
-    """Return means whose spread over chains is that of a stacked estimate.
-
-    Chains of one candidate differ by chance, those of two because the models do. With weights v_c
-    of chains, those of the C_g chains of candidate g the same, an estimate sum_c v_c m_c has the
-    variance sum_c v_c^2 (m_c - mean of g)^2 C_g / (C_g - 1). Nothing tells of a candidate with a
-    single chain.
-    """
-    of = np.array(posterior.groups)
-    if np.ptp(of) == 0:
-        return means
-    n, v = of.size, posterior.chain_weights(d)[:, None]
-    # A candidate without weight in this column has no mean there, and says nothing.
-    own = [np.where(v > 0.0, one, 0.0) for one in (means.whole, means.first, means.second)]
-    means = ChainMeans(own[0], own[1], own[2], means.sd)
-    whole = np.empty_like(means.whole)
-    for group in np.unique(of):
-        here = of == group
-        size = int(here.sum())
-        away = means.whole[here] - means.whole[here].mean(axis=0)
-        whole[here] = n * v[here] * away * np.sqrt(size / max(size - 1, 1) * (n - 1) / n)
-    return ChainMeans(whole, n * v * means.first, n * v * means.second, means.sd)
 
 
 def _marginal(
@@ -378,7 +211,7 @@ def _marginal(
     by, link = posterior.recalibration, posterior.links[d]
     error = np.full(rows.size, np.nan)
     if sums:
-        error = _chain_means(posterior, d, average, sums).relative_error()
+        error = means_of_chains(posterior, d, average, sums).relative_error()
     if of_trials is not None:
         assert isinstance(link, Counting)
         return Marginal(rows, *link.summary_between(average, of_trials, tuple(at)), error)

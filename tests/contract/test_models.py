@@ -17,8 +17,8 @@ from glfm_cli.encoding import encode_triplets, pack_trials
 from glfm_cli.inference import chains
 from glfm_cli.inference.chain import Chain, spans_of
 from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.one_draw import draw_jointly
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.latent.model import Pairs, Problem, Sizes, Sparse
 from glfm_cli.links.law import normal
 from glfm_cli.links.observation import Counting

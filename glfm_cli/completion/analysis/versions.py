@@ -27,8 +27,8 @@ from glfm_cli.completion.analysis.formula import AnalysisFormula, read_regressio
 from glfm_cli.encoding import Data, EncodedColumn, Relations
 from glfm_cli.errors import UsageError, broke_down
 from glfm_cli.inference.chain import start_chain
+from glfm_cli.inference.one_draw import draw_jointly
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
