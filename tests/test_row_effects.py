@@ -301,7 +301,7 @@ def grouped(timed: bool) -> JointLaw:
 
     def draw_prior(chain: Chain, rng: np.random.Generator) -> None:
         state, effects = chain.state, chain.state.effects
-        rate = (0.1 if timed else 1.0) * config.noise_rate
+        rate = (1.0 / 3.0 if timed else 1.0) * config.noise_rate
         state.noise[0] = rate / rng.gamma(config.noise_shape)
         sd = np.sqrt(config.bias_variance * state.noise[chain.cells.column])
         state.B[0] = sd * rng.standard_normal(sd.size)

@@ -62,6 +62,7 @@ class Glfm(PlainModel):
     Config = GlfmConfig
     size = "features"
     refines = True
+    series_noise = 1.0 / 3.0
     inner_sweeps = 3  # from the bits of a row that resembles the new one
 
     def start(self, cells: Cells, config: GlfmConfig, streams: Streams) -> GlfmState:

@@ -27,7 +27,8 @@ class GlfmConfig:
     weight_variance : prior variance sB2 of the weights; None = sampled from
         InvGamma(weight_variance_shape, weight_variance_rate).
     noise_shape, noise_rate : inverse-gamma prior of the noise variances of real, positive and
-        count columns, whose pseudo-observations have variance about 1.
+        count columns, whose pseudo-observations have variance about 1. A column that others tell
+        exactly keeps a noise sd of about sqrt(2 noise_rate / N), however exactly.
     bias : add a feature that every row has.
     bias_variance : prior variance of its weights.
     max_features : the most features, bias not counted; the prior is cut off there.
@@ -45,7 +46,7 @@ class GlfmConfig:
     weight_variance_shape: float = 2.0
     weight_variance_rate: float = 2.0
     noise_shape: float = 2.0
-    noise_rate: float = 0.5
+    noise_rate: float = 0.15
     bias: bool = True
     bias_variance: float = 10.0
     max_features: int = 50
