@@ -253,7 +253,10 @@ class GlfmFactorizer(WithOutput, WithParameters):
         if self.tau is not None and not 0.0 < self.tau <= 64.0:
             raise UsageError("tau", value=self.tau, expected="a number above 0, at most 64")
         _require_share(self.observed)
-        config = CnpfConfig(**{"components": self.components, **VARIANTS[self.model]})
+        try:
+            config = CnpfConfig(**{"components": self.components, **VARIANTS[self.model]})
+        except UsageError as error:  # of a setting, which here is an argument
+            raise UsageError("components", value=error.value, expected=error.expected) from None
         settings = dict(self.settings or {})
         for name in ("components", *VARIANTS["hgp"], *VARIANTS["diln"]):
             if name in settings:

@@ -19,20 +19,25 @@ from glfm_cli.links.poisson import PoissonCount
 CONFIG = CnpfConfig(components=3, scaled=False, correlated=False, free_pass=3)
 
 
-def fitted(e: float, seed: int, n_rows: int = 250) -> tuple[CnpfDraw, Counts]:
-    """Return the fit of counts whose cells' rates have factors of variance e / sqrt(rate)."""
+def fitted(
+    e: float, seed: int, n_rows: int = 250, f: float = 0.0, scale: float = 1.0
+) -> tuple[CnpfDraw, Counts]:
+    """Return the fit of counts whose cells' rates have factors of variance e / sqrt(rate) + f."""
     rng = np.random.default_rng(seed)
-    mean = rng.gamma(0.5, 2.0, (n_rows, 3)) @ rng.gamma(0.4, 1.0, (3, 40))
-    v = np.maximum(e, 1e-9) / np.sqrt(mean)
-    y = rng.poisson(mean * (rng.gamma(1.0 / v, v) if e else 1.0))
+    mean = scale * rng.gamma(0.5, 2.0, (n_rows, 3)) @ rng.gamma(0.4, 1.0, (3, 40))
+    v = np.maximum(e, 1e-9) / np.sqrt(mean) + f
+    y = rng.poisson(mean * (rng.gamma(1.0 / v, v) if e or f else 1.0))
     counts = counts_of(y, rng.random(y.shape) < 0.1)
     return MODEL.draw(fit(counts, CONFIG, 40)[0], counts), counts
 
 
-@pytest.mark.parametrize("e", [0.0, 0.8])
-def test_the_excess_of_planted_counts_is_found(e: float, seed: int) -> None:
-    found = fitted(e, seed)[0].excess
-    assert found == pytest.approx(e, abs=0.05 if e == 0.0 else 0.2)
+@pytest.mark.parametrize(("e", "f", "scale"), [(0, 0, 1), (0.8, 0, 1), (0, 0.3, 1), (0, 0.3, 100)])
+def test_the_excess_of_planted_counts_is_found(
+    e: float, f: float, scale: float, seed: int
+) -> None:
+    found = fitted(e, seed, f=f, scale=scale)[0].excess
+    assert found[0] / scale**0.5 + found[1] == pytest.approx(e / scale**0.5 + f, abs=0.05)
+    assert found[0] == pytest.approx(e, abs=0.3)
 
 
 def test_laws_without_a_cell_are_those_of_q_without_it(seed: int) -> None:
@@ -68,12 +73,12 @@ def test_cells_stand_for_all_that_are_not_missing(seed: int) -> None:
 
 def test_the_excess_is_in_every_law(seed: int) -> None:
     draw, counts = fitted(0.0, seed)
-    plain, draw = (replace(draw, excess=e) for e in (0.0, 0.7))
+    plain, draw = (replace(draw, excess=e) for e in ((0.0, 0.0), (0.7, 0.1)))
     every = rates(plain, *np.divmod(np.arange(10_000), 40)).mean
     row, column = np.divmod(np.argsort(-every)[10:13], 40)
     without, law = (rates(one, row, column) for one in (plain, draw))
     np.testing.assert_allclose(law.mean, without.mean)
-    square = (without.var + without.mean**2) * (1.0 + 0.7 / np.sqrt(law.mean))  # E rate^2 E g^2
+    square = (without.var + without.mean**2) * (1.1 + 0.7 / np.sqrt(law.mean))  # E rate^2 E g^2
     np.testing.assert_allclose(law.var, square - without.mean**2)
     shape = law.mean**2 / law.var
     likely = nbinom.sf(0, shape, shape / (shape + law.mean))
@@ -81,7 +86,7 @@ def test_the_excess_is_in_every_law(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pairs, link = Pairs(np.repeat(row, 40_000), np.repeat(column, 40_000)), PoissonCount("n")
     of_cells = Cnpf().joint(draw, Pairs(row, column), rng).shape
-    np.testing.assert_allclose(of_cells, np.sqrt(law.mean) / 0.7)
+    np.testing.assert_allclose(1.0 / of_cells, 0.7 / np.sqrt(law.mean) + 0.1)
     drawn = np.concatenate(
         [link.sample(Cnpf().joint(draw, part, rng).column(0), {}, rng)
          for part in (pairs.take(slice(k, None, 400)) for k in range(400))]
@@ -89,19 +94,21 @@ def test_the_excess_is_in_every_law(seed: int) -> None:
     drawn = drawn.reshape(400, 3, 100).transpose(1, 0, 2).reshape(3, -1)
     np.testing.assert_allclose(drawn.mean(axis=1), law.mean, rtol=0.1)
     np.testing.assert_allclose(drawn.var(axis=1), law.mean + law.var, rtol=0.25)
-    assert fold_in(draw, counts, CONFIG).excess == 0.7
+    assert fold_in(draw, counts, CONFIG).excess == (0.7, 0.1)
     back = CnpfDraw.unpack(draw.pack(), Sizes(250, 40, ()))
-    assert back.excess == 0.7
+    assert back.excess == (0.7, 0.1)
     with pytest.raises(ValueError, match="below 0"):
-        CnpfDraw.unpack(draw.pack() | {"excess": np.array(-0.1)}, Sizes(250, 40, ()))
+        CnpfDraw.unpack(draw.pack() | {"excess": np.array([0.1, -0.1])}, Sizes(250, 40, ()))
+    before = CnpfDraw.unpack(draw.pack() | {"excess": np.array(0.7)}, Sizes(250, 40, ()))
+    assert before.excess == (0.7, 0.0)
 
 
 def test_a_count_alone_says_nothing_of_the_excess() -> None:
     counts = counts_of(np.pad([[1]], (0, 3)))
-    assert MODEL.draw(fit(counts, CONFIG, 10)[0], counts).excess < 0.3
+    assert MODEL.draw(fit(counts, CONFIG, 10)[0], counts).excess < (0.3, 0.3)
 
 
 def test_rows_of_known_totals_and_empty_matrices_have_no_excess() -> None:
     draw, counts = fitted(0.8, 0)
-    assert excess_of(replace(CONFIG, likelihood="topics"), draw, counts) == 0.0
-    assert excess_of(CONFIG, draw, counts_of(np.zeros((250, 40), dtype=int))) == 0.0
+    assert excess_of(replace(CONFIG, likelihood="topics"), draw, counts) == (0.0, 0.0)
+    assert excess_of(CONFIG, draw, counts_of(np.zeros((250, 40), dtype=int))) == (0.0, 0.0)

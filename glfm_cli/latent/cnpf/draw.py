@@ -20,6 +20,8 @@ from glfm_cli.latent.model import Sizes, take
 TINY = 1e-300
 GREATEST = 64.0  # by which the weights may be multiplied for new rows
 
+Excess = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class CnpfDraw:
@@ -29,7 +31,7 @@ class CnpfDraw:
     shape, rate : (U, T) of q(x_uk)
     size : (U,) by which the rates of rows are multiplied, 1 but in a topic model
     tau : by which the weights are multiplied for new rows
-    excess : e, variance of the factor that a cell of mean rate 1 has of its own, see `excess`
+    excess : e and f, of the variance of the factor that a cell has of its own, see `excess`
     """
 
     shared: Globals
@@ -38,7 +40,7 @@ class CnpfDraw:
     rate: Array
     size: Array
     tau: float = 1.0
-    excess: float = 0.0
+    excess: Excess = (0.0, 0.0)
 
     @property
     def mean_x(self) -> Array:
@@ -100,11 +102,13 @@ class CnpfDraw:
         tau = float(take(arrays, "tau", np.float64, ()))
         if not all(np.all(part > 0.0) for part in law) or not 0.0 < tau <= GREATEST:
             raise ValueError("'x_shape', 'x_rate' or 'tau' is out of range")
-        excess = float(take(arrays, "excess", np.float64, ()))
-        if np.any(size < 0.0) or excess < 0.0:
+        if "excess" in arrays and not arrays["excess"].ndim:  # of before there was f
+            arrays = {**arrays, "excess": np.append(take(arrays, "excess", np.float64, ()), 0.0)}
+        e, f = take(arrays, "excess", np.float64, (2,)).tolist()
+        if np.any(size < 0.0) or e < 0.0 or f < 0.0:
             raise ValueError("'x_size' or 'excess' is below 0")
         columns = columns_with_rates(own, sizes.latent)
-        return cls(shared, columns, law[0], law[1], size, tau, excess)
+        return cls(shared, columns, law[0], law[1], size, tau, (e, f))
 
     def with_rows(self, more: CnpfDraw) -> CnpfDraw:
         """Return the draw with other rows behind its own."""
@@ -115,15 +119,16 @@ class CnpfDraw:
         return replace(self, shape=shape, rate=rate, size=size)
 
 
-def factor_variance(mean: Array, e: float) -> Array:
-    """Return the variances of the factors of cells with rates of some means: e / sqrt(mean)."""
-    out: Array = e / np.sqrt(np.maximum(mean, TINY))
+def factor_variance(mean: Array, excess: Excess) -> Array:
+    """Return the variances of the factors of cells with rates of some means: e / sqrt(mean) + f."""
+    e, f = excess
+    out: Array = e / np.sqrt(np.maximum(mean, TINY)) + f
     return out
 
 
-def widened(mean: Array, var: Array, e: float) -> Array:
+def widened(mean: Array, var: Array, excess: Excess) -> Array:
     """Return the variance of rates of some mean and variance, times their cells' factors."""
-    factor = factor_variance(mean, e)
+    factor = factor_variance(mean, excess)
     out: Array = var * (1.0 + factor) + factor * mean**2
     return out
 

@@ -1,43 +1,46 @@
 """How much more counts vary than their rates: by a gamma factor a cell, of mean 1 and variance v.
 
-    y | rate ~ Poisson(rate g),  g ~ Gamma(1 / v, 1 / v),  v = e / sqrt(E rate)
+    y | rate ~ Poisson(rate g),  g ~ Gamma(1 / v, 1 / v),  v = e / sqrt(E rate) + f
 
-Words that a text has once it has again, and mean field knows its rates too well. The same v for all
-cells would be too much where much is expected; v = e / E rate, too little. e makes cells likeliest,
-under e ~ Exp(1), each by the law of its rate without its own count: of which the part y phi_k is
+Words that a text has once it has again, and mean field knows its rates too well. Of words the same
+v for all cells would be too much where much is expected, and v = e / E rate too little; reads of a
+gene vary by the same share however many there are. e and f make cells likeliest, each ~ Exp(1),
+by the law of a cell's rate without its own count: of which the part y phi_k is
 taken out of q(x_uk) and q(a_ki), and the cell out of what they are exposed to.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize
 from scipy.special import psi
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
-from glfm_cli.latent.cnpf.draw import CnpfDraw, widened
+from glfm_cli.latent.cnpf.draw import CnpfDraw, Excess, widened
 from glfm_cli.links.law import GammaPoisson
 from glfm_cli.streams import CHECKS, Streams
 
 CELLS = 5_000  # with counts, and as many of all, that are looked at
-MOST = 10.0  # of e
+MOST = 10.0  # of e and f
+START = (0.1, 0.05)
 
 
-def excess_of(config: CnpfConfig, draw: CnpfDraw, counts: Counts) -> float:
-    """Return e; 0 of a topic model, whose rows have a known number of words."""
+def excess_of(config: CnpfConfig, draw: CnpfDraw, counts: Counts) -> Excess:
+    """Return e and f; 0 of a topic model, whose rows have a known number of words."""
     if config.topics or not counts.count.size:
-        return 0.0
+        return 0.0, 0.0
     row, column, y, weight = some_cells(counts)
     mean, var = law_without(config, draw, row, column, y)
 
-    def loss(e: float) -> float:
-        law = GammaPoisson(mean**2 / widened(mean, var, e), mean)
-        return e - float(weight @ law.log_pmf(y))
+    def loss(excess: Array) -> float:
+        law = GammaPoisson(mean**2 / widened(mean, var, (excess[0], excess[1])), mean)
+        return float(excess.sum() - weight @ law.log_pmf(y)) / weight.sum()
 
-    best = minimize_scalar(loss, bounds=(0.0, MOST), method="bounded", options={"xatol": 1e-3}).x
-    return float(best) if loss(float(best)) < loss(0.0) else 0.0
+    best = minimize(loss, START, method="L-BFGS-B", bounds=[(0.0, MOST)] * 2).x
+    e, f = best.tolist() if loss(best) < loss(np.zeros(2)) else (0.0, 0.0)
+    return e, f
 
 
 def law_without(
