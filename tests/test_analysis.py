@@ -17,15 +17,15 @@ from glfm_cli import impute
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.completion.analysis import versions
+from glfm_cli.completion.analysis.counts import FAMILIES
 from glfm_cli.completion.analysis.families import (
-    FAMILIES,
     WIDE,
     WIDE_LINEAR,
     Linear,
     RegressionDraw,
     Seen,
 )
-from glfm_cli.completion.analysis.formula import read_regression
+from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.versions import Compatible, Walk
 from glfm_cli.errors import UsageError
 from glfm_cli.streams import Streams
@@ -119,7 +119,7 @@ def test_the_law_of_the_response_follows_its_column(
         ("y ~ z", "'z' is no modelled column"),
         ("y ~ x + y", "'y' is on both sides"),
         ("y ~ x - 1", "'x - 1' is no column"),
-        ("y ~ x**2", "'' is no column"),
+        ("y ~ x**2", "'x**2' is no column"),
         ("y ~ C(x + 1)", "'C(x + 1)' is no column"),
         ("y ~ poly(x)", "of functions it may have"),
         ("y ~ log(city)", "levels of 'city' are no numbers"),

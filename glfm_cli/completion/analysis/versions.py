@@ -10,27 +10,36 @@ the latent model is of all columns but the response y, and the regression is the
 A sweep is: one of the latent model, of all columns but y, completed; b given x and y; and TRIES
 times for the missing cells of each row a proposal x' from their law given its latent variables,
 taken with probability min(1, p(y | x', b) / p(y | x, b)). Each leaves the posterior of both models
-together as it is. Missing y come last, from their law. Memory O(N (S + p)).
+together as it is. Missing y come last, from their law between the ends of what their column holds.
+Memory O(N (S + p)).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.analysis.families import RegressionDraw, Seen
-from glfm_cli.completion.analysis.formula import AnalysisFormula, read_regression
-from glfm_cli.encoding import Data, EncodedColumn, Relations
-from glfm_cli.errors import UsageError, broke_down
+from glfm_cli.completion.analysis.checks import (
+    check_response,
+    check_table,
+    related,
+    related_warning,
+)
+from glfm_cli.completion.analysis.families import RegressionDraw, wide
+from glfm_cli.completion.analysis.formula import AnalysisFormula
+from glfm_cli.completion.analysis.reading import read_regression
+from glfm_cli.completion.analysis.told import Told
+from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.errors import broke_down
 from glfm_cli.inference.chain import start_chain
 from glfm_cli.inference.one_draw import draw_jointly
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.capabilities import Candidates
-from glfm_cli.latent.model import LatentModel, Problem
+from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.margins import FEWEST_FOR_TAILS, standard_moment
 from glfm_cli.schema import Transform
@@ -45,12 +54,16 @@ class Compatible:
     """What versions for an analysis are drawn with.
 
     problem : of all columns but the response, their missing cells missing
+    sweeps : of each version, at least SWEEPS
+    told : what the versions that were drawn show
     """
 
     regression: AnalysisFormula
     data: Data
     problem: Problem
     seed: int
+    sweeps: int = SWEEPS
+    told: Told = field(default_factory=Told)
 
     @classmethod
     def of(
@@ -60,6 +73,7 @@ class Compatible:
         run: Posterior | Problem,
         configs: tuple[Any, LinkConfig],
         seed: int,
+        sweeps: int = SWEEPS,
     ) -> Compatible:
         """Return that of an analysis, with the model, links and settings of a run.
 
@@ -69,14 +83,8 @@ class Compatible:
         regression = read_regression(text, data.columns)
         check_table(data, run.model)
         config, link_config = configs
-        target = regression.columns[regression.target]
-        n = target.observed.sum()
-        n_terms = regression.regressors({c.column.name: c.x for c in data.columns}).shape[1]
-        if n <= n_terms + 1:
-            raise UsageError(
-                f"--analysis '{text}' has {n_terms} coefficients, and {n} rows have its response",
-                hint="Leave out some terms.",
-            )
+        X = regression.regressors({c.column.name: c.x for c in data.columns})
+        check_response(regression, X.shape[1])
         links, xs = [], []
         for encoded, link in zip(data.columns, run.links, strict=True):
             if encoded.column.name != regression.target:
@@ -84,7 +92,7 @@ class Compatible:
                 links.append(link if logarithm is None else make_link(logarithm, link_config))
                 xs.append(encoded.cells)
         problem = Problem(run.model, config, tuple(links), tuple(xs), link_config)
-        return cls(regression, data, _of_one(problem), seed)
+        return cls(regression, data, _of_one(problem), seed, max(SWEEPS, sweeps))
 
     def draw(self, start: Mapping[int, Array], number: int) -> dict[int, Array]:
         """Return the missing cells of version `number` by column, after SWEEPS from some others."""
@@ -97,18 +105,60 @@ class Compatible:
                 xs[names[d]][encoded.requested] = start[d]
         y = xs.pop(self.regression.target)
         try:
-            walk = Walk(self, xs, self._observed_outcome(), streams)
-            for sweep in range(SWEEPS):
-                walk.sweep(adapt=2 * sweep < SWEEPS)
+            walk, trace = Walk(self, xs, self._observed_outcome(), streams), []
+            for sweep in range(self.sweeps):
+                walk.sweep(adapt=2 * sweep < self.sweeps)
+                trace.append([*walk.at.b, np.log(walk.at.s2)])
         except np.linalg.LinAlgError as error:
             raise broke_down(error) from error
         X = self.regression.regressors(xs)
         target = self.regression.columns[self.regression.target]
         rows = np.flatnonzero(target.requested & np.isfinite(X).all(axis=1))
-        drawn = self.regression.family.sample(X[rows], walk.at, streams.get(TABLES))
+        rng, ends = streams.get(TABLES), self.regression.ends
+        drawn, outside = self.regression.family.sample(X[rows], walk.at, ends, rng)
+        self.told.traces[number], self.told.outside[number] = np.array(trace), outside
         y[rows] = self.regression.undone(drawn)
         xs[self.regression.target] = y
         return {d: xs[names[d]][self.data.columns[d].requested] for d in self.data.missing}
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what a user should know of the versions that were drawn, one line each."""
+        regression, found = self.regression, []
+        if names := related(regression, self.data):
+            found.append(related_warning(regression, names))
+        if share := self.told.too_far:
+            name = regression.target
+            mend = f"log({name}) ~ ..." if regression.plain else "another function of it"
+            found.append(
+                f"--analysis '{regression.text}': errors are not normal there: {100 * share:.0f} % "
+                f"of the law of missing '{name}' lay outside the values that it can have, and was "
+                f"left out; analyse {mend}"
+            )
+        if not self.told.settled:
+            found.append(
+                f"--analysis '{regression.text}': coefficients had not settled after {self.sweeps} "
+                f"sweeps: one still moved by {self.told.drift:.2f} of its standard deviation; take "
+                f"--warmup {3 * self.sweeps}, which each table then gets"
+            )
+        return tuple(found)
+
+    def summary(self) -> str:
+        """Return which law the response was given, and whether the coefficients had settled."""
+        law = f"'{self.regression.text}' with {self.regression.family.words}"
+        if self.told.drift is None:
+            return f"For {law}; it takes several tables to tell whether coefficients had settled."
+        verdict = "had settled" if self.told.settled else "had not settled"
+        return f"For {law}; coefficients {verdict} after {self.sweeps} sweeps."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the analysis, its law and how far coefficients still moved, for JSON."""
+        regression = self.regression
+        return {
+            "analysis": regression.text,
+            "law": regression.family.words,
+            "sweeps": self.sweeps,
+            "drift": self.told.drift,
+        }
 
     def _observed_outcome(self) -> Array:
         target = self.regression.columns[self.regression.target]
@@ -122,27 +172,6 @@ def _of_one(problem: Problem) -> Problem:
         return problem
     each = (model.problem_of(problem, which) for which in range(len(model.candidates)))
     return next(one for one in each if one.model.sees == "gaussian")
-
-
-def check_table(data: Data, model: LatentModel) -> None:
-    """Raise UsageError for a model that cannot be swept beside a regression, or such a table."""
-    if model.sees != "gaussian" or model.kind != "gibbs":
-        raise UsageError(
-            f"--analysis needs one model that is sampled, and --model {model.name} is not",
-            hint="Take --model glfm, bsvd or mixture.",
-        )
-    found = {
-        "rows that belong together (role group or time)": data.groups is not None,
-        "cells known to lie between two numbers": any(c.ends is not None for c in data.columns),
-        "successes among trials": any(c.trials is not None for c in data.columns),
-        "formula, only_if or less_than in the types file": bool(Relations.of(data.columns)),
-    }
-    for what, there in found.items():
-        if there:
-            raise UsageError(
-                f"--analysis does not know what to do with {what}",
-                hint="Leave out --analysis, or these columns.",
-            )
 
 
 def _logarithm(encoded: EncodedColumn, config: LinkConfig) -> EncodedColumn | None:
@@ -175,10 +204,7 @@ class Walk:
         requested = {k: columns[name].requested for k, name in enumerate(xs)}
         self.missing = {k: np.flatnonzero(one) for k, one in requested.items() if one.any()}
         self.last: RegressionDraw | None = None
-        X = of.regression.regressors({name: columns[name].x for name in xs})
-        seen = np.isfinite(X)
-        squares = np.sum(np.where(seen, X, 0.0) ** 2, axis=0) / np.maximum(seen.sum(axis=0), 1)
-        self.squares = np.where(squares > 0.0, squares, 1.0)
+        self.squares = wide(of.regression.regressors({name: columns[name].x for name in xs}))
         self.chain = start_chain(replace(of.problem, xs=tuple(xs.values())), streams)
         self.law = Posterior(self.chain.model, of.problem.links, self.chain.spans, ())
 
@@ -186,11 +212,8 @@ class Walk:
         """Make one transition of everything."""
         chain, xs, rng = self.chain, self.xs, self.streams.get(TABLES)
         chain.sweep(adapt)
-        X = self.of.regression.regressors(xs)
-        there = ~np.isnan(self.y) & np.isfinite(X).all(axis=1)
-        family = self.of.regression.family
-        seen = Seen(self.y[there], X[there], self.squares)
-        self.at = self.last = family.draw(seen, self.last, rng)
+        seen = self.of.regression.seen(xs, self.y)[0]._replace(squares=self.squares)
+        self.at = self.last = self.of.regression.family.draw(seen, self.last, rng)
         now = self._log_density(xs)
         draw = Draw(chain.model.draw(chain.state), chain.params, {})
         for _ in range(TRIES):
