@@ -128,7 +128,9 @@ class Compatible:
             found.append(related_warning(regression, names))
         if share := self.told.too_far:
             name = regression.target
-            mend = f"log({name}) ~ ..." if regression.plain else "another function of it"
+            above = regression.columns[name].column.bounds[1] is None
+            logged = regression.plain and above
+            mend = f"log({name}) ~ ..." if logged else "a function of it whose errors are"
             found.append(
                 f"--analysis '{regression.text}': errors are not normal there: {100 * share:.0f} % "
                 f"of the law of missing '{name}' lay outside the values that it can have, and was "
