@@ -20,6 +20,7 @@ from glfm_cli.encoding.levels import level_key
 from glfm_cli.encoding.support import support
 from glfm_cli.schema.formula import Formula
 
+HALF = 0.5 - 1e-9
 NAME = re.compile(r"`[^`]+`|[^\W\d]\w*")
 
 
@@ -85,17 +86,17 @@ class AnalysisFormula:
     def ends(self) -> Ends:
         """The least and largest outcome of what the response's column can hold.
 
-        Half a step beyond those of whole numbers, which outcomes are rounded to.
+        Half a step beyond those of whole numbers and level codes, which outcomes are rounded to.
         """
         encoded = self.columns[self.target]
         if encoded.levels:
-            return (-np.inf, np.inf)
+            return (-HALF, len(encoded.levels) - 1.0 + HALF)
         zero, half = bool(np.any(encoded.typical == 0.0)), 0.0
         held = support(encoded.column, zero=zero, dtype=np.dtype(np.float64))
         low, high = held.lower, held.upper
         with np.errstate(all="ignore"):
             if encoded.column.integral:
-                half = 0.5
+                half = HALF
                 low += not np.isfinite(self.outcome(np.array([low]))[0])  # as log(0)
             # Where a function has no value at an end it begins inside, as a root does at 0.
             inside = max(low, min(0.0, high))
