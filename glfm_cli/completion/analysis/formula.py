@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class AnalysisFormula:
         """Whether the response is a column as it is."""
         return NAME.fullmatch(self.response.text) is not None
 
-    @property
+    @cached_property
     def ends(self) -> Ends:
         """The least and largest outcome of what the response's column can hold.
 

@@ -153,11 +153,12 @@ class Compatible:
         return f"For {law}; coefficients {verdict} after {self.sweeps} sweeps."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the analysis, its law and how far coefficients still moved, for JSON."""
+        """Return the analysis, its law, auxiliaries and how far it still moved, for JSON."""
         regression = self.regression
         return {
             "analysis": regression.text,
             "law": regression.family.words,
+            "auxiliaries": [one.target for one in self.auxiliaries],
             "sweeps": self.sweeps,
             "drift": self.told.drift,
         }
