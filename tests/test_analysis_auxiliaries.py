@@ -20,7 +20,6 @@ from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.analysis.walk import Walk
 from glfm_cli.streams import Streams
 
-
 PLAIN = {"max_features": 0, "initial_features": 0, "components": 0, "rank_kurtosis": 0.0}
 SHORT: dict[str, Any] = {"chains": 2, "warmup": 5, "draws": 2, "threads": 1, "model": "glfm"}
 
