@@ -93,8 +93,11 @@ def test_the_law_of_counts_is_the_one_that_fits_them(law: Any, expected: str) ->
 def test_a_formula_may_say_the_law_of_counts() -> None:
     table = {"n": [0, 3, 1, 2, 2, 5], "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]}
     types = {"n": "count", "x": "real"}
+    chosen = read("n ~ x", table, types)[0]
+    assert (chosen.family, chosen.chosen) == (FAMILIES["poisson"], True)
     for word, name in (("normal", "linear"), ("poisson", "poisson"), ("negbin", "negbin")):
         assert read(f"{word}(n) ~ x", table, types)[0].family is FAMILIES[name]
+        assert not read(f"{word}(n) ~ x", table, types)[0].chosen
     with pytest.raises(UsageError, match=r"'x' is no column of counts, which poisson\(\) is for"):
         read("poisson(x) ~ n", table, types)
 
@@ -151,7 +154,7 @@ def test_missing_positive_responses_are_drawn_above_0_and_a_warning_says_how_man
     hidden = np.where(np.arange(60) < 20, np.nan, y)
     pc.write_csv(pa.table({"y": pa.array(hidden, from_pandas=True), "x": x}), tmp_path / "t.csv")
     (tmp_path / "t.yaml").write_text("columns: {y: positive, x: real}\n")
-    asked = ["impute", "t.csv", "--types", "t.yaml", *SHORT, "--multiple", "4", "-o", "m.csv"]
+    asked = ["impute", "t.csv", "--types", "t.yaml", *SHORT, "--multiple", "3", "-o", "m.csv"]
     done = glfm(*asked, "--analysis", "y ~ x", "--json")
     assert done.returncode == 0, done.stderr
     drawn = pc.read_csv(tmp_path / "m.csv").filter(pa.compute.field(".imp") > 0)["y"].to_numpy()

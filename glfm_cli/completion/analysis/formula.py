@@ -41,6 +41,7 @@ class AnalysisFormula:
     terms : products of factors, the constant left out
     family : of the response given its linear predictor
     columns : the modelled columns, by name
+    chosen : whether the family is that of complete rows, not of the column's type
     """
 
     text: str
@@ -48,6 +49,7 @@ class AnalysisFormula:
     terms: tuple[tuple[Factor, ...], ...]
     family: Family
     columns: Mapping[str, EncodedColumn]
+    chosen: bool = False
 
     @property
     def target(self) -> str:

@@ -55,7 +55,7 @@ def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisForm
         raise wrong(text, f"'{found.target}' is on both sides of ~")
     _check_defined(found)
     if named is None and found.plain and target.column.integral:
-        found = replace(found, family=law_of_counts(found.complete()[0]))
+        found = replace(found, family=law_of_counts(found.complete()[0]), chosen=True)
     return found
 
 

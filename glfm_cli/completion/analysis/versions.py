@@ -146,7 +146,11 @@ class Compatible:
 
     def summary(self) -> str:
         """Return which law the response was given, and whether the coefficients had settled."""
-        law = f"'{self.regression.text}' with {self.regression.family.words}"
+        regression = self.regression
+        law = f"'{regression.text}' with {regression.family.words}"
+        if regression.chosen:
+            name = regression.target
+            law += f", which fits it best (or say normal({name}), poisson({name}), negbin({name}))"
         if self.told.drift is None:
             return f"For {law}; it takes several tables to tell whether coefficients had settled."
         verdict = "had settled" if self.told.settled else "had not settled"
