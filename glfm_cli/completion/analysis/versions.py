@@ -10,8 +10,8 @@ the latent model is of all columns but the response y, and the regression is the
 A sweep is: one of the latent model, of all columns but y, completed; b given x and y; and TRIES
 times for the missing cells of each row a proposal x' from their law given its latent variables,
 taken with probability min(1, p(y | x', b) / p(y | x, b)). Each leaves the posterior of both models
-together as it is. Missing y come last, from their law between the ends of what their column holds.
-Memory O(N (S + p)).
+together as it is. Missing y come last, from their law between the ends of what their column holds;
+beside columns with a law given y (auxiliaries.py) they are proposed with x'. Memory O(N (S + p)).
 """
 
 from __future__ import annotations
