@@ -17,7 +17,7 @@ from glfm_cli.completion.analysis.counts import FAMILIES
 from glfm_cli.completion.analysis.families import Linear, RegressionDraw
 from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.versions import Compatible
-from glfm_cli.completion.analysis.walk import Walk
+from glfm_cli.completion.analysis.walk import Law, Walk
 from glfm_cli.streams import Streams
 
 PLAIN = {"max_features": 0, "initial_features": 0, "components": 0, "rank_kurtosis": 0.0}
@@ -58,6 +58,11 @@ def test_each_has_a_law_of_its_kind_given_all_before_it() -> None:
     assert found[2].ends == pytest.approx((-0.5, 2.5))
     assert found[3].names == ("x", "y", "other", "sex", "count", "grade")
     assert found[0].names == ("x", "y", "other")
+    xs = {one.column.name: np.nan_to_num(one.x) for one in data.columns}
+    law = Law(found[2], within=True)
+    law.draw(xs, rng)
+    law.fill(xs, rng)
+    assert set(xs["grade"][:7]) <= {0.0, 1.0, 2.0}
     few = {name: pa.array(column)[:14] for name, column in table.items()}
     _, data, _ = prepare(pa.table(few), {"columns": types | {"grade": grade}})
     regression = read_regression("y ~ I(x^2)", data.columns)

@@ -242,6 +242,14 @@ def test_a_column_that_tells_of_the_response_beyond_the_formula_is_found(
     assert related(*whole) == ()  # nothing is missing there
 
 
+def test_a_column_is_asked_what_it_tells_beside_the_regressors() -> None:
+    table: dict[str, Any] = columns_beside(400, 0)
+    table["mixed"] = 20.0 * table["x"] + table["y"]
+    table = {name: table[name] for name in ("y", "x", "mixed")}
+    table["y"] = pa.array(np.where(np.arange(400) < 90, np.nan, table["y"]), from_pandas=True)
+    assert related(*read("y ~ x", table, dict.fromkeys(table, "real"))) == ("mixed",)
+
+
 def test_columns_that_chance_relates_are_not_warned_of() -> None:
     named = 0
     for seed in range(30):
