@@ -50,7 +50,8 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
 from glfm_cli import impute
-from glfm_cli.completion.analysis.families import FAMILIES, RegressionDraw, Seen
+from glfm_cli.completion.analysis.counts import FAMILIES
+from glfm_cli.completion.analysis.families import RegressionDraw, Seen
 from glfm_cli.completion.multiple import LINEAR
 from glfm_cli.latent import MODELS
 

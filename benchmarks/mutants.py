@@ -38,7 +38,10 @@ PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
 EVIDENCE = "tests/test_evidence.py"
 TWO_PART, ANALYSIS = "tests/test_two_part.py", "tests/test_analysis.py"
-VERSIONS, FAMILIES = "completion/analysis/versions.py", "completion/analysis/families.py"
+WALK, FAMILIES = "completion/analysis/walk.py", "completion/analysis/families.py"
+COUNTS, REGRESSION = "completion/analysis/counts.py", "completion/analysis/formula.py"
+CHECKS, TOLD = "completion/analysis/checks.py", "completion/analysis/told.py"
+ANALYSIS_LAWS, BESIDE = "tests/test_analysis_laws.py", "tests/test_analysis_auxiliaries.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
 MAP = "tests/cli/test_explore_map.py"
@@ -209,25 +212,53 @@ MUTANTS = {
         "links/averages.py", "self.total += share * ", "self.total += ", SLIPS
     ),
     "versions that no analysis chooses": Mutant(
-        VERSIONS, "rng.random(self.y.size)) < new - now", "rng.random(self.y.size)) < 9.0", ANALYSIS
+        WALK, "rng.random(now.size)) < new - now", "rng.random(now.size)) < 9.0", ANALYSIS
     ),
     "accepted versions with the density of those before": Mutant(
-        VERSIONS, "now = np.where(taken, new, now)", "now = now + 0.0", ANALYSIS
+        WALK, "return np.where(taken, new, now)", "return now", ANALYSIS
     ),
-    "a chain that does not see its versions": Mutant(
-        VERSIONS, "        self._see()\n", "", ANALYSIS
-    ),
+    "a chain that does not see its versions": Mutant(WALK, "        self._see()\n", "", ANALYSIS),
     "coefficients of the first sweep": Mutant(
-        VERSIONS,
-        "self.at = self.last = family.draw(",
-        "self.at = self.last = self.last or family.draw(",
+        WALK,
+        "self.at = self.regression.family.draw(",
+        "self.at = self.at or self.regression.family.draw(",
         ANALYSIS,
     ),
     "versions that are taken where they are refused": Mutant(
-        VERSIONS,
-        "xs[self.names[k]][taken] = proposed",
-        "xs[self.names[k]][~taken] = proposed",
-        ANALYSIS,
+        WALK, "self.xs[name][taken] = x[taken]", "self.xs[name][~taken] = x[~taken]", ANALYSIS
+    ),
+    "auxiliaries that tell nothing of missing cells": Mutant(
+        WALK,
+        "np.sum([law.log_density(xs) for law in self.laws], axis=0)",
+        "self.laws[0].log_density(xs)",
+        BESIDE,
+    ),
+    "coefficients that do not see responses drawn beside auxiliaries": Mutant(
+        WALK, "self.seen | self.missing if within else self.seen", "self.seen", BESIDE
+    ),
+    "responses outside what their column can hold": Mutant(
+        REGRESSION, "inside = max(low, min(0.0, high))", "inside = low", ANALYSIS_LAWS
+    ),
+    "truncated draws of the wrong spread": Mutant(
+        FAMILIES,
+        "fill_truncated_normal(mean, sd, low, high",
+        "fill_truncated_normal(mean, at.s2, low, high",
+        ANALYSIS_LAWS,
+    ),
+    "a dispersion without the Jacobian of its logarithm": Mutant(
+        COUNTS, "t + 2.0 * float(log_expit(-t))", "2.0 * float(log_expit(-t))", ANALYSIS_LAWS
+    ),
+    "counts with the inverse of their dispersion": Mutant(
+        COUNTS, "rng.gamma(1.0 / at.s2, at.s2", "rng.gamma(at.s2, 1.0 / at.s2", ANALYSIS_LAWS
+    ),
+    "laws of counts compared without their sizes": Mutant(
+        COUNTS, 'p + (name != "poisson") - log_p', "p - log_p", ANALYSIS_LAWS
+    ),
+    "columns that tell of a response through its regressors": Mutant(
+        CHECKS, "_residuals(_residuals(X[known], V), rest)", "_residuals(V, rest)", ANALYSIS_LAWS
+    ),
+    "coefficients that have settled since the first sweeps": Mutant(
+        TOLD, "traces[:, -2 * third : -third]", "traces[:, :third]", ANALYSIS_LAWS
     ),
     "coefficients accepted whatever proposes them": Mutant(
         FAMILIES, "log_p + 0.5 * (DF + b.size)", "log_p + 0.0 * (DF + b.size)", ANALYSIS

@@ -17,11 +17,15 @@ MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 def report(console: Console, completion: Any, *, seconds: float, strict: bool) -> int:
     """Say how a completion went, which took so many seconds, and return the exit status."""
     stopped = completion.run.stopped is not None
+    versions = getattr(completion, "versions", None)
+    compatible = versions.compatible if versions else None
+    good = completion.precision.good
     judged = completion.precision.summary(completion.run.seconds, stopped=stopped)
-    unconverged = strict and not completion.precision.good  # a warning gives the verdict then
+    if compatible is not None:  # whose tables are not those of the run
+        good, judged = compatible.told.settled, compatible.summary()
+    unconverged = strict and not good  # a warning gives the verdict then
     note = f"{completion.in_words()}, {seconds:.1f} s." + ("" if unconverged else f" {judged}")
     fitted = completion.posterior.n_draws > 0  # else a warning says why not
-    versions = getattr(completion, "versions", None)
     return ending(
         console,
         warnings=(*completion.warnings, *(versions.warnings if versions else ())),

@@ -218,7 +218,8 @@ class Imputation:
             shown = self.files.needs_intervals
             same: dict[str, Any] = {"intervals": shown, "precision": run.precision}
             found = complete(run, self.data, self.source, how, **same)
-            found = replace(found, given=self.given, configs=self.task.configs)
+            task = self.task
+            found = replace(found, given=self.given, configs=task.configs, warmup=task.warmup)
         else:
             precision = judge(run.posterior, self.data, how.seed, how.goal)
             more: dict[str, Any] = {"which": self.pairs, "recommend": self.recommend}

@@ -44,7 +44,7 @@ class Multiple:
     table, data : the completed table, and which of its cells were missing
     posterior, seed : what the versions are drawn from
     chosen : for each version, the chain and the place in it (both from 0) of its draw
-    warnings : what a user should know of them, one line each
+    alike : a warning that the draws are too few, where they are
     compatible : the analysis that they are for, which draws each anew; None without one
     """
 
@@ -53,11 +53,16 @@ class Multiple:
     posterior: Posterior
     seed: int
     chosen: tuple[tuple[int, int], ...]
-    warnings: tuple[str, ...]
+    alike: tuple[str, ...] = ()
     compatible: Compatible | None = None
 
     def __len__(self) -> int:
         return len(self.chosen)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know of the versions, one line each: after they were drawn, all."""
+        return (*self.alike, *(self.compatible.warnings() if self.compatible else ()))
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the completed versions, one table at a time."""
@@ -100,7 +105,7 @@ class Multiple:
             "tables": len(self),
             "drawn_from": [{"chain": c + 1, "draw": t + 1} for c, t in self.chosen],
             "warnings": list(self.warnings),
-            **({} if self.compatible is None else {"analysis": self.compatible.regression.text}),
+            **({} if self.compatible is None else self.compatible.to_dict()),
         }
 
 
@@ -138,8 +143,8 @@ def choose_multiple(
     weights = posterior.chain_weights() if posterior.stacked else None
     places = spread([len(chain) for chain in posterior.chains], versions, weights)
     # Versions for an analysis have chains of their own, and a draw is but where each begins.
-    warnings = () if compatible else _too_short(posterior, precision, versions)
-    return Multiple(table, data, posterior, seed, tuple(places), warnings, compatible)
+    alike = () if compatible else _too_short(posterior, precision, versions)
+    return Multiple(table, data, posterior, seed, tuple(places), alike, compatible)
 
 
 def _by_weight(weights: Sequence[float], n: int) -> tuple[tuple[int, int], ...]:

@@ -47,6 +47,7 @@ class Fitted:
     columns : its modelled columns, in the order of the posterior's links
     data_hash : of the table it was made from
     notes : what a user should know of it, one line each
+    warmup : sweeps of its chains before draws were kept
     """
 
     schema: Schema
@@ -59,6 +60,7 @@ class Fitted:
     notes: tuple[str, ...] = ()
     fit: Fit | None = None
     groups: tuple[str, ...] | None = None
+    warmup: int = 0
 
     @property
     def configs(self) -> tuple[Any, LinkConfig]:
@@ -79,6 +81,7 @@ class Fitted:
             notes=fit.notes,
             fit=None if fit.matrix is None else fit,
             groups=fit.header.groups,
+            warmup=fit.plan.warmup,
         )
 
     @classmethod

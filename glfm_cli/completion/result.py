@@ -118,6 +118,7 @@ class Completion(CompletionResult):
     versions : several completed versions, where they were requested
     given : the data that were completed, of whichever kind
     configs : the settings of the model and of the links
+    warmup : sweeps of the run before draws were kept
     """
 
     data: Data
@@ -127,6 +128,7 @@ class Completion(CompletionResult):
     versions: Multiple | None = None
     given: Any = None
     configs: tuple[Any, LinkConfig] | None = None
+    warmup: int = 0
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -178,7 +180,8 @@ class Completion(CompletionResult):
         posterior, compatible = self.posterior, None
         if analysis is not None:
             assert self.configs is not None
-            compatible = Compatible.of(analysis, self.data, posterior, self.configs, self.seed)
+            run = posterior, self.configs, self.seed, self.warmup
+            compatible = Compatible.of(analysis, self.data, *run)
         return choose_multiple(
             self.table, self.data, posterior, self.seed, self.precision, versions, compatible
         )

@@ -91,6 +91,11 @@ class Session:
         """The settings of the model and of the links."""
         return self.problem.config, self.problem.link_config
 
+    @property
+    def warmup(self) -> int:
+        """Sweeps before draws are kept."""
+        return self.plan.warmup
+
     def begun(self) -> Session:
         """Return the session with its folder made or opened again; nothing was written before.
 

@@ -3,6 +3,9 @@
     linear     y ~ N(X b, s2)              drawn exactly
     logistic   y ~ Bernoulli(logit X b)    by an independence step of Metropolis and Hastings, from
     poisson    y ~ Poisson(exp X b)        a t distribution about the mode [Tierney 1994]
+    negbin     counts.py
+
+A missing y has its law inside what its column can hold.
 
 Each b has a prior so wide that it only keeps proper what data leave open: b_j ~ N(0, w^2 / m_j),
 m_j the mean of observed x_j^2, which does not move; of a linear law in units of s, where
@@ -17,19 +20,23 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, ndtr
 
+from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 
 WIDE_LINEAR, WIDE = 1e3, 10.0
 STEPS, CLOSE = 25, 1e-10  # of Newton's at most, and the last one's size
 DF = 5.0  # of the proposals
 LARGEST = 30.0  # linear predictor of a count that is looked at
+REDRAWN = 100  # times, of counts outside their bounds
+
+Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class RegressionDraw:
-    """b (p,), and the variance of a linear law."""
+    """b (p,), and what else the law has: the variance of a linear one, a negbin's dispersion."""
 
     b: Array
     s2: float = 1.0
@@ -43,24 +50,56 @@ class Seen(NamedTuple):
     squares: Array
 
 
+def wide(X: Array) -> Array:
+    """Return m (p,) of the prior by regressors (n, p), NaN where not observed."""
+    seen = np.isfinite(X)
+    squares = np.sum(np.where(seen, X, 0.0) ** 2, axis=0) / np.maximum(seen.sum(axis=0), 1)
+    return np.where(squares > 0.0, squares, 1.0)
+
+
+class Moments(NamedTuple):
+    """What a law says of y (n,): means, their slopes in the linear predictor, and variances."""
+
+    mean: Array
+    slope: Array
+    variance: Array
+
+
 class Family(Protocol):
-    """A law of a response (n,) given its linear predictor."""
+    """A law of a response (n,) given its linear predictor; `words` name it."""
+
+    words: str
 
     def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         """Return log p(y_n | x_n) (n,)."""
 
+    def fit(self, seen: Seen) -> RegressionDraw:
+        """Return what makes the data likeliest."""
+
     def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
         """Return coefficients after a step that leaves their posterior as it is."""
 
-    def sample(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
-        """Return draws of y (n,)."""
+    def moments(self, X: Array, at: RegressionDraw) -> Moments:
+        """Return the moments of y (n,)."""
+
+    def sample(
+        self, X: Array, at: RegressionDraw, ends: Ends, rng: Generator
+    ) -> tuple[Array, float]:
+        """Return draws of y (n,) between two ends, and how much of its law lay outside."""
 
 
 class Linear:
     """Normal responses."""
 
+    words = "normal errors"
+
     def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         return -0.5 * (y - X @ at.b) ** 2 / at.s2 - 0.5 * np.log(2.0 * np.pi * at.s2)
+
+    def fit(self, seen: Seen) -> RegressionDraw:
+        y, X, squares = seen
+        b = np.linalg.solve(X.T @ X + np.diag(squares) / WIDE_LINEAR**2, X.T @ y)
+        return RegressionDraw(b, float(np.mean((y - X @ b) ** 2)))
 
     def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
         y, X, squares = seen
@@ -72,12 +111,24 @@ class Linear:
         s2 = float((np.sum((y - X @ mode) ** 2) + mode @ prior @ mode) / rng.chisquare(n - p))
         return RegressionDraw(mode + np.sqrt(s2) * np.linalg.solve(L.T, rng.standard_normal(p)), s2)
 
-    def sample(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
-        return X @ at.b + np.sqrt(at.s2) * rng.standard_normal(len(X))
+    def moments(self, X: Array, at: RegressionDraw) -> Moments:
+        mean = X @ at.b
+        return Moments(mean, np.ones(mean.size), np.full(mean.size, at.s2))
+
+    def sample(
+        self, X: Array, at: RegressionDraw, ends: Ends, rng: Generator
+    ) -> tuple[Array, float]:
+        mean, sd, y = X @ at.b, float(np.sqrt(at.s2)), np.empty(len(X))
+        low, high = (np.full(mean.size, end) for end in ends)
+        fill_truncated_normal(mean, sd, low, high, rng, y)
+        outside = ndtr((low - mean) / sd) + ndtr((mean - high) / sd)
+        return y, float(outside.mean()) if outside.size else 0.0
 
 
-class _Exponential(ABC):
-    """Responses whose law is an exponential family in its canonical parameter X b."""
+class Exponential(ABC):
+    """Responses whose law is an exponential family in X b, mostly its canonical parameter."""
+
+    words: str
 
     @abstractmethod
     def first(self, y: Array) -> Array:
@@ -89,13 +140,22 @@ class _Exponential(ABC):
 
     @abstractmethod
     def weight(self, mean: Array) -> Array:
-        """Return the variance of y (n,) at means."""
+        """Return the expected curvature (n,) in the linear predictor at means."""
+
+    def score(self, y: Array, mean: Array) -> Array:
+        """Return the slopes (n,) of the log density in the linear predictor."""
+        return y - mean
 
     @abstractmethod
     def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         """Return log p(y_n | x_n) (n,)."""
 
-    def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
+    @abstractmethod
+    def propose(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
+        """Return draws of y (n,), wherever they lie."""
+
+    def mode(self, seen: Seen) -> Array:
+        """Return where the posterior of b is highest."""
         y, X, squares = seen
         prior = np.diag(squares) / WIDE**2
         # From a start that the last coefficients have no part in, so that proposals have none.
@@ -103,10 +163,18 @@ class _Exponential(ABC):
         for _ in range(STEPS):
             mean = self.mean(X @ mode)
             Q = X.T @ (self.weight(mean)[:, None] * X) + prior
-            step = np.linalg.solve(Q, X.T @ (y - mean) - prior @ mode)
+            step = np.linalg.solve(Q, X.T @ self.score(y, mean) - prior @ mode)
             mode = mode + step
             if np.abs(step).max() < CLOSE:
                 break
+        return np.asarray(mode)
+
+    def fit(self, seen: Seen) -> RegressionDraw:
+        return RegressionDraw(self.mode(seen))
+
+    def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
+        y, X, squares = seen
+        prior, mode = np.diag(squares) / WIDE**2, self.mode(seen)
         L = np.linalg.cholesky(X.T @ (self.weight(self.mean(X @ mode))[:, None] * X) + prior)
 
         def log_ratio(b: Array) -> float:
@@ -121,9 +189,27 @@ class _Exponential(ABC):
             return RegressionDraw(b)
         return last
 
+    def moments(self, X: Array, at: RegressionDraw) -> Moments:
+        mean = self.mean(X @ at.b)
+        return Moments(mean, self.weight(mean), self.weight(mean))
 
-class Logistic(_Exponential):
+    def sample(
+        self, X: Array, at: RegressionDraw, ends: Ends, rng: Generator
+    ) -> tuple[Array, float]:
+        y = self.propose(X, at, rng)
+        out = first = np.flatnonzero((y < ends[0]) | (y > ends[1]))
+        for _ in range(REDRAWN):
+            if not out.size:
+                break
+            y[out] = self.propose(X[out], at, rng)
+            out = out[(y[out] < ends[0]) | (y[out] > ends[1])]
+        return y, first.size / max(y.size, 1)
+
+
+class Logistic(Exponential):
     """Responses 0 and 1."""
+
+    words = "logistic"
 
     def first(self, y: Array) -> Array:
         return 2.0 * y - 1.0
@@ -138,12 +224,14 @@ class Logistic(_Exponential):
         eta = X @ at.b
         return y * eta - np.logaddexp(0.0, eta)
 
-    def sample(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
+    def propose(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         return (rng.random(len(X)) < expit(X @ at.b)).astype(np.float64)
 
 
-class Poisson(_Exponential):
+class Poisson(Exponential):
     """Counts."""
+
+    words = "Poisson, log link"
 
     def first(self, y: Array) -> Array:
         return np.log(y + 0.5)
@@ -158,8 +246,5 @@ class Poisson(_Exponential):
         eta = X @ at.b
         return y * eta - np.exp(np.minimum(eta, LARGEST)) - gammaln(y + 1.0)
 
-    def sample(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
+    def propose(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         return rng.poisson(self.mean(X @ at.b)).astype(np.float64)
-
-
-FAMILIES: dict[str, Family] = {"linear": Linear(), "logistic": Logistic(), "poisson": Poisson()}

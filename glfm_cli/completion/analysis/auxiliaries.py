@@ -1,0 +1,103 @@
+"""Columns that tell of the response what the formula does not: their laws given it.
+
+A latent model without the response cannot say how they go with it. So each has a regression of its
+own, on the terms of the formula, the response, every other column and the auxiliaries before it:
+
+    p(x, y, a) = p(x | latent) p(y | x, b) p(a_1 | x, y, c_1) p(a_2 | x, y, a_1, c_2) ...
+
+which leaves the analysis as it is, for y given x has the law p(y | x, b) still [Luedtke, Robitzsch
+and West 2020]. Numbers have normal errors, skewed ones by their logarithm; counts have a law that
+fits them; levels that are ordered count as their codes, and two have a logistic regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from glfm_cli.completion.analysis.counts import FAMILIES, law_of_counts
+from glfm_cli.completion.analysis.formula import AnalysisFormula, Factor
+from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.links import LinkConfig
+from glfm_cli.links.margins import FEWEST_FOR_TAILS, standard_moment
+from glfm_cli.schema import Transform
+from glfm_cli.schema.atoms import atom_of
+from glfm_cli.schema.formula import parse_formula
+
+ROWS_A_TERM = 3  # the fewest rows of a regression by its terms
+
+
+def auxiliaries(
+    regression: AnalysisFormula, data: Data, names: Sequence[str], config: LinkConfig
+) -> tuple[tuple[AnalysisFormula, ...], tuple[str, ...]]:
+    """Return the regressions of some columns, the one with the most cells first, and the others.
+
+    Others have more than two levels without an order, an atom, or too few cells.
+    """
+    columns, found, left = regression.columns, [], []
+    terms = dict.fromkeys((*regression.terms, (_factor(columns[regression.target], regression),)))
+    apart = {*regression.names, regression.target, *names}
+    for one in data.columns:
+        if one.column.name not in apart and (one.observed | one.requested).all():
+            terms[(_factor(one, None, config),)] = None
+    for name in sorted(names, key=lambda name: -int(columns[name].observed.sum())):
+        one = columns[name]
+        made = _regression(one, tuple(terms), regression, config)
+        if made is None:
+            left.append(name)
+            continue
+        found.append(made)
+        if (one.observed | one.requested).all():
+            terms[(_factor(one, None, config),)] = None
+    return tuple(found), tuple(name for name in names if name in left)
+
+
+def _regression(
+    one: EncodedColumn,
+    terms: tuple[tuple[Factor, ...], ...],
+    of: AnalysisFormula,
+    config: LinkConfig,
+) -> AnalysisFormula | None:
+    """Return the regression of a column, None where it has none."""
+    x = one.x[one.observed]
+    nominal = one.column.nominal and len(one.levels) != 2
+    if nominal or (not one.levels and atom_of(one.column, x) is not None):
+        return None
+    response = _factor(one, None, config).formula
+    family = FAMILIES["logistic" if len(one.levels) == 2 else "linear"]
+    made = AnalysisFormula(f"{one.column.name} ~ ...", response, terms, family, of.columns)
+    seen, _ = made.complete()
+    if seen.y.size < ROWS_A_TERM * seen.X.shape[1]:
+        return None
+    return replace(made, family=law_of_counts(seen)) if one.column.integral else made
+
+
+def _factor(
+    one: EncodedColumn, of: AnalysisFormula | None, config: LinkConfig | None = None
+) -> Factor:
+    """Return a column as a regressor, as the outcome that it is of a regression, if of one."""
+    name = f"`{one.column.name}`"
+    if of is not None and not one.levels:
+        plain = of.family is FAMILIES["linear"]  # else a count, whose logarithm is linear
+        formula = of.response if plain else parse_formula(f"log1p({name})")
+        return Factor(formula.text, False, formula)
+    if config is not None and logarithm_of(one, config) is not None:
+        name = f"log({name})"
+    return Factor(name, bool(one.levels), parse_formula(name))
+
+
+def logarithm_of(encoded: EncodedColumn, config: LinkConfig) -> EncodedColumn | None:
+    """Return a skewed positive column as one of its logarithm, None where that is skewed, too.
+
+    Ranks know little of the tail from which cells are missing, the more the larger the response.
+    """
+    column, x = encoded.column, encoded.x[encoded.observed]
+    free = column.positive and not column.integral and column.transform is None
+    if not free or x.size < FEWEST_FOR_TAILS or x.min() <= 0.0:
+        return None
+    skewed = abs(standard_moment(x, 3)) > config.rank_skewness
+    if not skewed or abs(standard_moment(np.log(x), 3)) > config.rank_skewness:
+        return None
+    return replace(encoded, column=replace(column, transform=Transform.LOG))

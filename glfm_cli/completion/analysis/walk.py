@@ -1,0 +1,161 @@
+"""Sweeps of a latent model and regressions together, of which versions.py says what they draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.random import Generator
+
+from glfm_cli.arrays import Array
+from glfm_cli.completion.analysis.families import RegressionDraw, wide
+from glfm_cli.completion.analysis.formula import AnalysisFormula
+from glfm_cli.inference.chain import start_chain
+from glfm_cli.inference.one_draw import draw_jointly
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.latent.model import Problem
+from glfm_cli.streams import TABLES, Streams
+
+TRIES = 3
+
+
+class Law:
+    """One regression of a walk.
+
+    at : its coefficients, None before the first are drawn
+    outside : how much of the law of missing responses lay outside their column, when last drawn
+    within : whether missing responses are part of what coefficients are drawn from
+    """
+
+    def __init__(self, regression: AnalysisFormula, within: bool) -> None:
+        self.regression, self.at, self.outside = regression, None, 0.0
+        target = regression.columns[regression.target]
+        self.seen, self.missing = target.observed, target.requested
+        self.used = self.seen | self.missing if within else self.seen
+        self.squares = wide(regression.regressors({n: c.x for n, c in regression.columns.items()}))
+
+    at: RegressionDraw | None
+
+    def draw(self, xs: Mapping[str, Array], rng: Generator) -> RegressionDraw:
+        """Draw and return coefficients given the completed columns."""
+        y = np.where(self.used, self.regression.outcome(xs[self.regression.target]), np.nan)
+        seen = self.regression.seen(xs, y)[0]._replace(squares=self.squares)
+        self.at = self.regression.family.draw(seen, self.at, rng)
+        return self.at
+
+    def log_density(self, xs: Mapping[str, Array]) -> Array:
+        """Return log p(y | x) (n,) of observed y, 0 where y or a regressor will never be known."""
+        regression, unknown = self.regression, ~self.seen
+        for name in regression.names:
+            unknown = unknown | np.isnan(xs[name])
+        X = regression.regressors(xs)
+        possible = ~unknown & np.isfinite(X).all(axis=1)
+        out = np.where(unknown, 0.0, -np.inf)
+        y = regression.outcome(xs[regression.target][possible])
+        assert self.at is not None
+        out[possible] = regression.family.log_density(y, X[possible], self.at)
+        return out
+
+    def fill(self, xs: dict[str, Array], rng: Generator) -> None:
+        """Put draws into the missing cells of the response, where all regressors have a value."""
+        regression, name = self.regression, self.regression.target
+        X = regression.regressors(xs)
+        rows = np.flatnonzero(self.missing & np.isfinite(X).all(axis=1))
+        assert self.at is not None
+        y, self.outside = regression.family.sample(X[rows], self.at, regression.ends, rng)
+        x = regression.undone(y)
+        xs[name] = xs[name].copy()
+        column = regression.columns[name].column
+        xs[name][rows] = np.rint(x) if column.integral or column.levelled else x
+
+
+class Walk:
+    """Completed columns, changed sweep by sweep, and the coefficients of regressions.
+
+    regressions : that of the response, then those of auxiliaries, of which each may depend on all
+        before it
+    problem : of the other columns, `names`
+    xs : values and codes (n,) by column
+    """
+
+    def __init__(
+        self,
+        regressions: Sequence[AnalysisFormula],
+        problem: Problem,
+        names: Sequence[str],
+        xs: dict[str, Array],
+        streams: Streams,
+    ) -> None:
+        self.xs, self.names, self.streams = xs, list(names), streams
+        self.laws = [Law(one, within=len(regressions) > 1) for one in regressions]
+        columns = regressions[0].columns
+        requested = {k: columns[name].requested for k, name in enumerate(names)}
+        self.missing = {k: np.flatnonzero(one) for k, one in requested.items() if one.any()}
+        self.chain = start_chain(replace(problem, xs=tuple(xs[name] for name in names)), streams)
+        self.law = Posterior(self.chain.model, problem.links, self.chain.spans, ())
+
+    @property
+    def at(self) -> RegressionDraw:
+        """The coefficients of the response."""
+        assert self.laws[0].at is not None
+        return self.laws[0].at
+
+    def sweep(self, adapt: bool) -> None:
+        """Make one transition of everything."""
+        chain, rng = self.chain, self.streams.get(TABLES)
+        chain.sweep(adapt)
+        for law in self.laws:
+            law.draw(self.xs, rng)
+        now = self._log_density(self.xs)
+        draw = Draw(chain.model.draw(chain.state), chain.params, {})
+        for _ in range(TRIES):
+            proposed = dict(self.xs)
+            for k, x in draw_jointly(self.law, self.missing, rng, draw).items():
+                proposed[self.names[k]] = self.xs[self.names[k]].copy()
+                proposed[self.names[k]][self.missing[k]] = x
+            now = self._try(proposed, now, rng)
+            if len(self.laws) > 1:  # responses alone, whose proposals are refused less
+                now = self._try(dict(self.xs), now, rng)
+        self._see()
+
+    def fill(self) -> None:
+        """Draw the missing responses of a walk without auxiliaries, which do not move it."""
+        if len(self.laws) == 1:
+            self.laws[0].fill(self.xs, self.streams.get(TABLES))
+
+    def _try(self, proposed: dict[str, Array], now: Array, rng: Generator) -> Array:
+        """Take proposed cells, and responses drawn for them, in some rows; return densities (n,).
+
+        All missing cells come from their laws, so that densities of observed responses are what is
+        left of the ratio. now : those of the cells before
+        """
+        if len(self.laws) > 1:
+            for law in self.laws:
+                law.fill(proposed, rng)
+        new = self._log_density(proposed)
+        with np.errstate(invalid="ignore"):  # of two that are impossible the first is kept
+            taken = np.log(rng.random(now.size)) < new - now
+        for name, x in proposed.items():
+            if x is not self.xs[name]:
+                self.xs[name][taken] = x[taken]
+        return np.where(taken, new, now)
+
+    def _log_density(self, xs: Mapping[str, Array]) -> Array:
+        """Return the log density (n,) of each row's observed responses."""
+        return np.asarray(np.sum([law.log_density(xs) for law in self.laws], axis=0))
+
+    def _see(self) -> None:
+        """Let the chain see the values of missing cells: draw their pseudo-observations."""
+        chain, rng = self.chain, self.streams.get(TABLES)
+        noise = chain.model.noise(chain.state)
+        chain.model.fill_eta(chain.state, chain.eta)
+        for k, rows in self.missing.items():
+            link, x, at = chain.problem.links[k], self.xs[self.names[k]][rows], chain.spans[k]
+            y = np.ascontiguousarray(chain.cells.y[rows, slice(*at)])
+            if chain.cells.known[k]:
+                _, y = link.start(x, rng)
+            else:
+                eta = np.ascontiguousarray(chain.eta_of(k)[rows])
+                link.augment(x, eta, float(noise[k]), chain.params[k], rng, y)
+            chain.cells.y[rows, slice(*at)] = y

@@ -1,0 +1,148 @@
+"""Columns outside a formula that tell of its response: their laws given it, and the draws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import impute
+from glfm_cli.completion import prepare
+from glfm_cli.completion.analysis import walk as walk_module
+from glfm_cli.completion.analysis.auxiliaries import auxiliaries
+from glfm_cli.completion.analysis.counts import FAMILIES
+from glfm_cli.completion.analysis.families import Linear, RegressionDraw
+from glfm_cli.completion.analysis.reading import read_regression
+from glfm_cli.completion.analysis.versions import Compatible
+from glfm_cli.completion.analysis.walk import Law, Walk
+from glfm_cli.streams import Streams
+
+PLAIN = {"max_features": 0, "initial_features": 0, "components": 0, "rank_kurtosis": 0.0}
+SHORT: dict[str, Any] = {"chains": 2, "warmup": 5, "draws": 2, "threads": 1, "model": "glfm"}
+
+
+def hidden(x: Any, where: Any) -> pa.Array:
+    return pa.array(np.where(where, np.nan, x), from_pandas=True)
+
+
+def test_each_has_a_law_of_its_kind_given_all_before_it() -> None:
+    rng = np.random.default_rng(0)
+    n = 120
+    z = rng.standard_normal(n)
+    row = np.arange(n)
+    table = {
+        "y": z + rng.standard_normal(n),
+        "x": z,
+        "skewed": hidden(np.exp(2.0 * rng.standard_normal(n)), row < 9),
+        "count": hidden(rng.poisson(2.0, n), row < 5),
+        "grade": pa.array([None if i < 7 else "abc"[i % 3] for i in row]),
+        "sex": pa.array([None if i < 3 else "mf"[i % 2] for i in row]),
+        "city": np.array(["k", "l", "m"])[row % 3],
+        "other": np.arange(n) % 7 + 0.5,
+    }
+    types = {"y": "real", "x": "real", "skewed": "positive", "count": "count", "sex": "categorical"}
+    types |= {"city": "categorical", "other": "real"}
+    grade = {"type": "ordinal", "levels": ["a", "b", "c"]}
+    problem, data, _ = prepare(pa.table(table), {"columns": types | {"grade": grade}})
+    regression = read_regression("y ~ I(x^2)", data.columns)
+    names = ("skewed", "grade", "city", "count", "sex")
+    found, left = auxiliaries(regression, data, names, problem.link_config)
+    assert left == ("city",)
+    assert [one.target for one in found] == ["sex", "count", "grade", "skewed"]
+    laws = ["logistic", "poisson", "linear", "linear"]
+    assert [one.family for one in found] == [FAMILIES[name] for name in laws]
+    assert found[3].response.text == "log(`skewed`)"
+    assert found[2].ends == pytest.approx((-0.5, 2.5))
+    assert found[3].names == ("x", "y", "other", "sex", "count", "grade")
+    assert found[0].names == ("x", "y", "other")
+    xs = {one.column.name: np.nan_to_num(one.x) for one in data.columns}
+    law = Law(found[2], within=True)
+    law.draw(xs, rng)
+    law.fill(xs, rng)
+    assert set(xs["grade"][:7]) <= {0.0, 1.0, 2.0}
+    few = {name: pa.array(column)[:14] for name, column in table.items()}
+    _, data, _ = prepare(pa.table(few), {"columns": types | {"grade": grade}})
+    regression = read_regression("y ~ I(x^2)", data.columns)
+    assert auxiliaries(regression, data, names[:1], problem.link_config) == ((), names[:1])
+
+
+class Given(Linear):
+    """A regression whose coefficients are known."""
+
+    def __init__(self, b: list[float], s2: float) -> None:
+        self.known = RegressionDraw(np.array(b), s2)
+
+    def draw(self, *_: Any) -> RegressionDraw:
+        return self.known
+
+
+def test_missing_response_and_covariate_have_their_law_given_an_auxiliary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """y ~ N(3 x, 1/4) and a ~ N(2 y, 1/2): all that is missing is normal given a."""
+    monkeypatch.setattr(walk_module, "TRIES", 80)
+    x = np.random.default_rng(0).standard_normal(1000)
+    y, a, gone = 3.0 * x, np.full(1000, 2.0), np.arange(1000) >= 50
+    table = pa.table({"x": hidden(x, gone), "y": hidden(y, gone), "a": a})
+    types = {"columns": dict.fromkeys("xya", "real")}
+    problem, data, _ = prepare(table, types, settings=PLAIN)
+    of = Compatible.of("y ~ x", data, problem, (problem.config, problem.link_config), 3)
+    (other,) = auxiliaries(of.regression, data, ("a",), problem.link_config)[0]
+    assert other.names == ("x", "y")
+    laws = [
+        replace(of.regression, family=Given([0.0, 3.0], 0.25)),
+        replace(other, family=Given([0.0, 0.0, 2.0], 0.5)),
+    ]
+    link = problem.links[0]
+    alone = replace(problem, links=problem.links[:1], xs=problem.xs[:1])
+    walk = Walk(laws, alone, ["x"], {"x": x.copy(), "y": y.copy(), "a": a}, Streams(1, 0))
+    walk.sweep(adapt=False)
+    eta = walk.chain.eta[0, 0]
+    m, above = link.margin.to_value(np.array([eta, eta + 1.0]))
+    of_x = walk.chain.state.noise[0] * (above - m) ** 2
+    of_y = 9.0 * of_x + 0.25
+    gain = (2.0 - 6.0 * m) / (4.0 * of_y + 0.5)
+    for name, cov, mean, variance in (("x", 6.0 * of_x, m, of_x), ("y", 2.0 * of_y, 3 * m, of_y)):
+        left = variance - cov**2 / (4.0 * of_y + 0.5)
+        drawn = walk.xs[name][50:]
+        assert abs(drawn.mean() - mean - cov * gain) < 4 * np.sqrt(left / drawn.size)
+        assert drawn.std() == pytest.approx(np.sqrt(left), rel=0.1)
+
+
+@pytest.mark.parametrize("gone", ["x", "y"])
+def test_coefficients_are_not_biased_by_an_auxiliary(gone: str) -> None:
+    """A second measurement of the response, by which the first is missing, or x by chance."""
+    rng = np.random.default_rng(3)
+    n = 300
+    x = rng.standard_normal(n)
+    y = 1.0 + 0.5 * x + rng.standard_normal(n)
+    again = y + 0.5 * rng.standard_normal(n)
+    away = rng.random(n) < (0.5 if gone == "x" else 1.0 / (1.0 + np.exp(-2.0 * (again - 1.0))))
+    table: dict[str, Any] = {"x": x, "y": y, "again": again}
+    table[gone] = hidden(table[gone], away)
+    types = {"columns": dict.fromkeys(table, "real")}
+    done = impute(pa.table(table), types, settings=PLAIN, **SHORT)
+    multiple = done.multiple(8, "y ~ x")
+    fits = []
+    for one in multiple.tables():
+        X = np.column_stack([np.ones(n), one["x"].to_numpy()])
+        fits.append(np.linalg.lstsq(X, one["y"].to_numpy(), rcond=None)[0])
+    whole = np.linalg.lstsq(np.column_stack([np.ones(n), x]), y, rcond=None)[0]
+    assert np.allclose(np.mean(fits, axis=0), whole, atol=0.12)
+    assert multiple.warnings == ()
+    assert multiple.to_dict()["auxiliaries"] == ["again"]
+
+
+def test_a_column_without_such_a_law_is_warned_of() -> None:
+    g = np.arange(90) % 3
+    y = g + np.random.default_rng(0).standard_normal(90)
+    x = hidden(np.cos(np.arange(90.0)), np.arange(90) < 30)
+    types = {"columns": {"x": "real", "y": "real", "city": "categorical"}}
+    table = pa.table({"x": x, "y": y, "city": np.array(["k", "l", "m"])[g]})
+    multiple = impute(table, types, settings=PLAIN, **SHORT).multiple(1, "y ~ x")
+    (warning,) = multiple.warnings
+    assert warning.startswith("'city' tells of 'y' what the formula does not")
+    assert "Name it in the formula, give it `role: ignore`" in warning
