@@ -350,6 +350,24 @@ def test_shares_and_percentages_get_bounds() -> None:
     assert guessed("growth pct", texts(np.linspace(1, 250.5, ROWS)))[0].bounds == (None, None)
 
 
+def test_ceilings_and_floors_are_atoms_at_a_bound() -> None:
+    x = np.linspace(20.5, 130.0, ROWS)
+    for name, cells, kind, bounds, atom in (
+        ("pct", np.minimum(x, 100.0), "real", (0, 100), 100),
+        ("score", np.minimum(x, 100.0), "real", (0, 100), 100),
+        ("titre", np.maximum(x, 40.0), "real", (40, None), 40),
+        ("change", np.minimum(x - 60.5, 39.5), "real", (None, 39.5), 39.5),
+        ("pct", np.minimum(x, 129.0), "positive", (None, None), None),  # too few there
+        ("rain", np.maximum(x - 60.0, 0.0), "positive", (None, None), 0),
+        ("steps", np.rint(np.minimum(x, 100.0)), "count", (None, None), None),
+        ("offset", np.where(x < 50.0, 60.25, x), "positive", (None, None), None),  # no end
+    ):
+        column, reason = guessed(name, texts(cells))
+        assert (column.type, column.bounds, column.atom) == (kind, bounds, atom), reason
+        ends = {100: "100, their ceiling, in", 40: "40, their floor, in", 39.5: "39.5, their ceil"}
+        assert atom not in ends or ends[atom] in reason
+
+
 @pytest.mark.parametrize(
     ("cells", "kind"),
     [

@@ -12,7 +12,7 @@ from scipy import stats
 
 from glfm_cli import diagnose_fit, explore, load_fit, suggest
 from glfm_cli.completion import impute
-from glfm_cli.encoding import EncodedColumn
+from glfm_cli.encoding import EncodedColumn, encode
 from glfm_cli.errors import SchemaError
 from glfm_cli.guess import guess_schema
 from glfm_cli.links import LinkConfig, make_link
@@ -79,6 +79,26 @@ def test_zeros_far_below_move_no_neighbour(seed: int) -> None:
     without = link_of(x[12:])
     at = np.linspace(6.0, 12.0, 9)
     np.testing.assert_array_equal(link.margin.to_latent(at), without.margin.to_latent(at))
+
+
+def test_completed_cells_reach_a_ceiling_as_often_as_observed_ones() -> None:
+    """Percentages of which one in six is 100: the guess has room for them, `positive` says not."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=300)
+    true = np.clip(80.0 + 12.0 * x + 15.0 * rng.normal(size=300), 1.0, 100.0).round(1)
+    gone = rng.random(300) < 0.4
+    table = pa.table({"pct": pa.array(true, mask=gone), "x": x.round(3)})
+    guess = guess_schema(table)
+    found = impute(table, guess, seed=1, **SHORT)
+    versions = np.array([one["pct"].to_numpy()[gone] for one in found.multiple(20).tables()])
+    assert (versions.min() >= 0.0, versions.max()) == (True, 100.0)
+    assert abs(np.mean(versions == 100.0) - np.mean(true[gone] == 100.0)) < 0.05
+    low, _, high = found.columns[0].marginal.quantiles.T
+    assert np.mean((true[gone] >= low) & (true[gone] <= high)) > 0.85
+    assert not found.warnings
+    (note,) = encode(table, Schema.from_dict({"columns": {"pct": "positive", "x": "real"}})).notes
+    assert "are 100, the largest, which completed cells of type positive are too rarely" in note
+    assert "`{type: real, bounds: [0, 100], atom: 100}`" in note
 
 
 def far(zeros: int, n: int = 200) -> pa.Table:

@@ -235,10 +235,9 @@ def bounds_of(data: Data) -> dict[int, Array]:
 def _add_known(columns: list[EncodedColumn], one: Relation, file: str | None) -> None:
     """Add the cells that follow from all others of an equation, in place."""
     involved = (one.d, *one.of)
-    given = {d: columns[d].given for d in involved}
-    rows = np.sum([np.isnan(x) for x in given.values()], axis=0) == 1
-    cells = {d: x.copy() for d, x in given.items()}
-    free = {d: rows & np.isnan(x) for d, x in given.items()}
+    cells = {d: columns[d].given.copy() for d in involved}
+    rows = np.sum([np.isnan(x) for x in cells.values()], axis=0) == 1
+    free = {d: rows & np.isnan(x) for d, x in cells.items()}
     named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
     wrong = free[one.d] & ~np.isfinite(np.asarray(one.formula.evaluate(named), dtype=np.float64))
     if wrong.any():

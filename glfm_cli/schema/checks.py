@@ -154,7 +154,12 @@ def _check_atom(column: Column, error: Refusal) -> None:
             hint="Leave it out: counts and levels have probabilities of their own anyway.",
         )
     if column.positive and column.atom not in (0.0, "none"):
-        raise error("`atom`", value=f"{column.atom:g}", expected="0 or none (type positive)")
+        raise error(
+            "`atom`",
+            value=f"{column.atom:g}",
+            expected="0 or none (type positive)",
+            hint=f"Of a ceiling or floor: {{type: real, atom: {column.atom:g}}}, with `bounds`.",
+        )
 
 
 def _check_belongs(column: Column, error: Refusal) -> None:

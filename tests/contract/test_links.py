@@ -81,6 +81,11 @@ CASES = {
         lambda rng, n: np.where(rng.random(n) < 0.6, 0.0, rng.uniform(2.0, 9.0, n)),
         more=(("bounds", (None, 9.5)), ("atom", 0.0)),
     ),
+    "ceiling": Case(
+        "real",
+        lambda rng, n: np.minimum(rng.normal(80.0, 20.0, n), 100.0),
+        more=(("bounds", (0.0, 100.0)), ("atom", 100.0)),
+    ),
     "logarithms": Case("positive", gammas, more=(("transform", Transform.LOG),)),
     "count": Case(
         "count", lambda rng, n: rng.poisson(4.0, n) * 1.0, more=(("transform", Transform.NONE),)
@@ -96,6 +101,7 @@ CASES = {
 NUMBERS = ("real", "real with noise", "positive", "ranks", "zeros near", "zeros far")
 NUMBERS += ("two parts", "two parts, real", "logarithms", "count", "proportion")
 LEVELS = ("two levels", "categorical", "ordinal", "grades")
+BOUNDED = ("two parts, bounds", "ceiling")
 
 
 def test_every_type_is_tried() -> None:
@@ -176,7 +182,22 @@ def test_draws_follow_the_density(case: str, seed: int) -> None:
     assert np.all(np.abs(share - p) < 5.0 * np.sqrt(p * (1 - p) / n) + 2e-3)
 
 
-@pytest.mark.parametrize("case", [*NUMBERS, *LEVELS])
+@pytest.mark.parametrize("case", BOUNDED)
+def test_draws_inside_bounds_follow_the_forecast(case: str, seed: int) -> None:
+    link, n = CASES[case].link(), 20_000
+    law, params = law_of(link, 2, seed), params_of(link)
+    x = link.sample(repeated(law, n), params, np.random.default_rng(seed))
+    at = np.linspace(*link.margin.to_value(np.array(link.latent_bounds).clip(-3.0, 3.0)), 40)
+    at = np.append(at, link.at)
+    below, allowed = link.forecast(at, repeated(law, at.size), params)[:, :2].T
+    found = np.array([np.mean(x <= value) for value in at])
+    assert np.abs(below / allowed - found).max() < 5.0 * 0.5 / np.sqrt(n)
+    p = np.exp(link.log_density(np.array([link.at]), law, params)[0])
+    p /= allowed[-1]  # what bounds exclude is taken from both parts
+    assert np.mean(x == link.at) == pytest.approx(p, abs=5.0 * 0.5 / np.sqrt(n))
+
+
+@pytest.mark.parametrize("case", [*NUMBERS, *BOUNDED, *LEVELS])
 def test_quantiles_and_moments_are_those_of_draws(case: str, seed: int) -> None:
     link, n, at = CASES[case].link(), 20_000, (0.1, 0.5, 0.9)
     law, params = law_of(link, 2, seed), params_of(link)
