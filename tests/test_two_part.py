@@ -101,6 +101,23 @@ def test_completed_cells_reach_a_ceiling_as_often_as_observed_ones() -> None:
     assert "`{type: real, bounds: [0, 100], atom: 100}`" in note
 
 
+def test_bounds_leave_an_atom_its_probability_in_joint_draws(seed: int) -> None:
+    """Leaves have values beyond a ceiling, which cut off there would add to it."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=400)
+    y = np.minimum(80.0 + 12.0 * x + 15.0 * rng.normal(size=400), 100.0)
+    gone = np.arange(400) % 2 == 0
+    table = pa.table({"y": pa.array(y, mask=gone), "x": x})
+    types = {"y": {"type": "real", "bounds": [None, 100], "atom": 100}, "x": "real"}
+    done = impute(table, {"columns": types}, model="forest", seed=seed, **SHORT)
+    law, rows = [], np.flatnonzero(gone)
+    for draw in done.posterior.draws():
+        of_cells = done.posterior.cells_law(draw, rows).column(0, np.arange(rows.size))
+        law.append(done.posterior.links[0].split_law(of_cells, draw.params[0])[0])
+    versions = [one["y"].to_numpy()[gone] for one in done.multiple(40).tables()]
+    assert np.mean(np.array(versions) == 100.0) == pytest.approx(np.mean(law), abs=0.015)
+
+
 def far(zeros: int, n: int = 200) -> pa.Table:
     """Return a table with zeros far below the other values of a column, a gap in the last row."""
     x = np.random.default_rng(1).normal(9.0, 1.0, n)
