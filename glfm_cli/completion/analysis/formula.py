@@ -122,6 +122,8 @@ def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisForm
         kind.
     """
     by_name = {encoded.column.name: encoded for encoded in columns}
+    if not isinstance(text, str):
+        raise UsageError("--analysis", value=text, expected="a regression such as 'y ~ x * g'")
     try:
         left, right = _quoted(text, by_name).split("~")
     except ValueError:
