@@ -713,6 +713,21 @@ def test_empty_rows_are_named_and_make_no_id_repeat(rows: list[int], note: str) 
     assert encode(table, guess.schema).n_rows == 40 + len(rows)
 
 
+@pytest.mark.parametrize("form", ["P{}", "{}"])
+def test_an_id_in_several_rows_is_offered_as_a_group(form: str) -> None:
+    visits = [form.format(1000 + 7 * (i * 13 % 60)) for i in range(ROWS)]
+    column, reason = guessed("patient_id", visits)
+    assert column.role is Role.ID
+    assert reason == (
+        "the name is an id's; 60 different values, some in several rows; `role: group` if such "
+        "rows belong together, as visits of a patient do"
+    )
+    for cells in ([*visits[:-1], None], [form.format(1000 + 7 * i) for i in range(190)] * 2):
+        column, reason = guessed("patient_id", cells[:ROWS])  # a gap; ten ids typed twice
+        assert column.role is Role.ID
+        assert reason.endswith("different values, some in several rows")
+
+
 def test_columns_of_nearly_one_name_are_named() -> None:
     table = pa.table({"age": texts(range(0, 600, 3)), "Age ": texts(range(0, 600, 3))})
     note = 'Columns "age" and "Age " have nearly the same name: is one meant?'

@@ -28,6 +28,7 @@ from glfm_cli.schema.formula import parse_formula
 
 SHORT: dict[str, Any] = {"model": "bsvd", "chains": 2, "warmup": 40, "draws": 40, "threads": 1}
 BMI = "weight / (`height (cm)` / 100) ** 2"
+START = np.datetime64("2024-01-01")
 TYPES = {
     "columns": {
         "age": "positive",
@@ -154,6 +155,29 @@ def test_structural_values_are_given_and_no_estimates() -> None:
     types["children"] = types["other"] = "count"  # the model has not seen the births of men
     data = with_known(encode(table, Schema.from_dict({"columns": types})))
     assert np.isnan(data.columns[1].cells[[1, 3]]).all()
+
+
+@pytest.mark.parametrize("kind", ["date", "duration"])
+def test_dates_and_durations_are_less_than_others(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    low = rng.integers(0, 40, 120)
+    high = low + 1 + rng.poisson(1.0, 120)
+
+    def written(at: int) -> str:
+        return f"{at // 60}:{at % 60:02d}" if kind == "duration" else str(START + int(at))
+
+    gone = rng.random((2, 120)) < 0.4
+    columns = {
+        name: [None if g else written(v) for g, v in zip(out, values, strict=True)]
+        for name, values, out in zip(("low", "high"), (low, high), gone, strict=True)
+    }
+    types = {"low": {"type": kind, "less_than": "high"}, "high": kind}
+    done = impute(pa.table(columns), {"columns": types}, seed=1, **SHORT)
+    assert not any("less than 'high'" in note for note in done.data.notes)
+    for made in (done.table, *done.multiple(10).tables()):
+        assert all(len(text) == len(written(10)) for text in made["low"].to_pylist())
+        pairs = zip(made["low"].to_pylist(), made["high"].to_pylist(), strict=True)
+        assert all(a < b for a, b in pairs)
 
 
 def test_violations_are_listed_and_rounding_is_none() -> None:

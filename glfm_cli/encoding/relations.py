@@ -26,6 +26,7 @@ from glfm_cli.encoding.values import as_written
 from glfm_cli.errors import TableError
 from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.schema.formula import Formula
+from glfm_cli.schema.moments import MomentStyle
 
 MOST_PLACES = 9  # decimals of a column, as its values show
 LEAST_STEP = 1e-9  # relative, between a number and one that is larger
@@ -113,7 +114,7 @@ def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
         with np.errstate(invalid="ignore"):
             over = cells[d] >= cells[other]  # means that were rounded
         at = np.maximum(np.abs(cells[d]), np.abs(cells[other]))
-        step = np.ones(at.size) if columns[d].column.integral else LEAST_STEP * at
+        step = np.maximum(_unit(columns[d]), LEAST_STEP * at)
         low, high = (over & columns[one].requested & ~columns[one].observed for one in (d, other))
         cells[d][low] = cells[other][low] - step[low]
         cells[other][high & ~low] = cells[d][high & ~low] + step[high & ~low]
@@ -225,7 +226,7 @@ def bounds_of(data: Data) -> dict[int, Array]:
                 continue
             ends = found.get(at, np.full((known.size, 2), np.nan)).copy()
             ends[rows] = np.where(np.isnan(ends[rows]), [-np.inf, np.inf], ends[rows])
-            step = float(encoded.column.integral)
+            step = _unit(encoded)
             tighter = np.minimum if side else np.maximum
             ends[rows, side] = tighter(ends[rows, side], known[rows] - (2 * side - 1) * step)
             found[at] = ends
@@ -343,6 +344,13 @@ def _otherwise(encoded: EncodedColumn) -> float | None:
     if text is None:
         return None
     return float(encoded.levels.index(text)) if encoded.levels else float(text)
+
+
+def _unit(encoded: EncodedColumn) -> float:
+    """Return the least step between values of a column: of dates their resolution; 0 of reals."""
+    if isinstance(encoded.style, MomentStyle):
+        return 1.0 / encoded.style.steps
+    return float(encoded.column.integral)
 
 
 def _listed(encoded: EncodedColumn, rows: Array, problem: str) -> list[RowsNote]:

@@ -8,7 +8,7 @@ import numpy as np
 
 import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Kind, Profile
-from glfm_cli.guess.verdict import Verdict, ignore, many_levels
+from glfm_cli.guess.verdict import Verdict, ignore, many_levels, repeated_id
 from glfm_cli.schema import Column, ColumnType, Role
 from glfm_cli.schema.atoms import atom_of, with_end_atom, zeros_are_slips
 
@@ -102,10 +102,7 @@ def _id(column: Profile) -> Verdict | None:
                 "every value is different, and the name is an id's",
             )
         if column.n_distinct > MAX_CODES:
-            return Verdict(
-                Column(column.name, role=Role.ID),
-                f"the name is an id's; {column.n_distinct} different values, some in several rows",
-            )
+            return repeated_id(column)
     return None
 
 
