@@ -152,6 +152,8 @@ def test_structural_values_are_given_and_no_estimates() -> None:
     for one in (first, *versions):
         assert one["births_imp"].to_pylist() == [0, 0, 1, 0, 0, 0]
     assert all(one["births"].to_pylist() == given[1] for one in versions)
+    known = with_known(encode(table, Schema.from_dict({"columns": types})))
+    assert known.columns[3].observed.all()  # children, by births that are none
     types["children"] = types["other"] = "count"  # the model has not seen the births of men
     data = with_known(encode(table, Schema.from_dict({"columns": types})))
     assert np.isnan(data.columns[1].cells[[1, 3]]).all()

@@ -54,10 +54,9 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
 def blank(table: pa.Table, data: Data) -> pa.Table:
     """Return the table with the missing cells that `decode` would complete empty (text) or null.
 
-    Whatever code stood for missing there; every other cell is as it was, or structural, and the
-    columns are those of a completed table.
+    Whatever code stood for missing there; every other cell is as it was, and the columns are
+    those of a completed table.
     """
-    table = _with_structural(table, data)
     for encoded in (one.as_written for one in data.in_table):
         field = _field(table, encoded)
         column = table.column(encoded.index)
