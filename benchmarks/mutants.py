@@ -287,6 +287,21 @@ MUTANTS = {
     "an atom beside a whole density": Mutant(
         "links/two_part.py", "beside = log_ndtr(-z) + ", "beside = ", LINKS
     ),
+    "bounds that take from an atom": Mutant(
+        "links/two_part.py", "atom, rest / allowed, second", "atom, rest, second", LINKS
+    ),
+    "joint draws that pile up at a ceiling": Mutant(
+        "inference/joint_draws.py",
+        "BOUNDED = NumericLink, TwoPartLink",
+        "BOUNDED = (NumericLink,)",
+        TWO_PART,
+    ),
+    "structural values that are completed": Mutant(
+        "encoding/relations.py",
+        "    requested = encoded.requested & ~empty",
+        "    requested = encoded.requested",
+        "tests/test_relations.py",
+    ),
     "amounts held where there are none": Mutant(
         "links/two_part.py", "np.where(is_at, free, ", "np.where(is_at, 0.0, ", TWO_PART
     ),

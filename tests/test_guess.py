@@ -350,6 +350,24 @@ def test_shares_and_percentages_get_bounds() -> None:
     assert guessed("growth pct", texts(np.linspace(1, 250.5, ROWS)))[0].bounds == (None, None)
 
 
+def test_ceilings_and_floors_are_atoms_at_a_bound() -> None:
+    x = np.linspace(20.5, 130.0, ROWS)
+    for name, cells, kind, bounds, atom in (
+        ("pct", np.minimum(x, 100.0), "real", (0, 100), 100),
+        ("score", np.minimum(x, 100.0), "real", (0, 100), 100),
+        ("titre", np.maximum(x, 40.0), "real", (40, None), 40),
+        ("change", np.minimum(x - 60.5, 39.5), "real", (None, 39.5), 39.5),
+        ("pct", np.minimum(x, 129.0), "positive", (None, None), None),  # too few there
+        ("rain", np.maximum(x - 60.0, 0.0), "positive", (None, None), 0),
+        ("steps", np.rint(np.minimum(x, 100.0)), "count", (None, None), None),
+        ("offset", np.where(x < 50.0, 60.25, x), "positive", (None, None), None),  # no end
+    ):
+        column, reason = guessed(name, texts(cells))
+        assert (column.type, column.bounds, column.atom) == (kind, bounds, atom), reason
+        ends = {100: "100, their ceiling, in", 40: "40, their floor, in", 39.5: "39.5, their ceil"}
+        assert atom not in ends or ends[atom] in reason
+
+
 @pytest.mark.parametrize(
     ("cells", "kind"),
     [
@@ -693,6 +711,21 @@ def test_empty_rows_are_named_and_make_no_id_repeat(rows: list[int], note: str) 
     assert guess.notes == (note[2:-1],)
     assert guess.reasons["id"] == "every value is different, and the name is an id's"
     assert encode(table, guess.schema).n_rows == 40 + len(rows)
+
+
+@pytest.mark.parametrize("form", ["P{}", "{}"])
+def test_an_id_in_several_rows_is_offered_as_a_group(form: str) -> None:
+    visits = [form.format(1000 + 7 * (i * 13 % 60)) for i in range(ROWS)]
+    column, reason = guessed("patient_id", visits)
+    assert column.role is Role.ID
+    assert reason == (
+        "the name is an id's; 60 different values, some in several rows; `role: group` if such "
+        "rows belong together, as visits of a patient do"
+    )
+    for cells in ([*visits[:-1], None], [form.format(1000 + 7 * i) for i in range(190)] * 2):
+        column, reason = guessed("patient_id", cells[:ROWS])  # a gap; ten ids typed twice
+        assert column.role is Role.ID
+        assert reason.endswith("different values, some in several rows")
 
 
 def test_columns_of_nearly_one_name_are_named() -> None:

@@ -157,8 +157,11 @@ def test_names_that_stacking_needs_are_refused(table: pa.Table) -> None:
                   **SHORT)  # fmt: skip
     with pytest.raises(UsageError, match=r"'\.id'"):
         done.multiple(2)
-    with pytest.raises(UsageError, match="from 1"):
-        done.multiple(0)
+    for wrong in (0, -1, 2.5, "2"):
+        with pytest.raises(UsageError, match=f"^multiple, found '?{wrong}'?, expected a whole num"):
+            done.multiple(wrong)
+    with pytest.raises(UsageError, match=r"^analysis, found 5, expected a regression such as"):
+        done.multiple(2, 5)
 
 
 # Is the run long enough ----------------------------------------------------------------------

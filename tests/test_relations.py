@@ -28,6 +28,7 @@ from glfm_cli.schema.formula import parse_formula
 
 SHORT: dict[str, Any] = {"model": "bsvd", "chains": 2, "warmup": 40, "draws": 40, "threads": 1}
 BMI = "weight / (`height (cm)` / 100) ** 2"
+START = np.datetime64("2024-01-01")
 TYPES = {
     "columns": {
         "age": "positive",
@@ -112,16 +113,73 @@ def test_a_formula_helps_no_column_less_than_none() -> None:
 
 def test_cells_outside_are_not_missing_or_get_a_value() -> None:
     table = pa.table({"sex": ["f", "m", "f", "m", None], "n": ["2", None, None, None, None]})
-    for more, cells in (({}, [2]), ({"otherwise": "0"}, [1, 2, 3])):
+    for more in ({}, {"otherwise": "0"}):
         column = {"type": "count", "only_if": 'sex == "f"'} | more
         types = Schema.from_dict({"columns": {"sex": "categorical", "n": column}})
         data = with_known(encode(table, types))
-        assert list(np.flatnonzero(data.columns[1].requested[:4])) == cells
+        assert list(np.flatnonzero(data.columns[1].requested[:4])) == [2]
         assert data.not_completed == ()
         done = impute(table, types, seed=1, **SHORT).table["n"].to_pylist()
         assert [done[1], done[3]] == (["0", "0"] if more else [None, None])
         assert done[2] not in (None, "")
         assert Schema.from_yaml(types.to_yaml()) == types
+
+
+def test_structural_values_are_given_and_no_estimates() -> None:
+    table = pa.table(
+        {
+            "sex": ["f", "m", "f", "m", "f", "m"],
+            "births": ["2", None, None, None, "1", "0"],
+            "other": ["1", "2", "4", None, "3", "1"],
+            "children": ["3", None, "6", "5", "4", "1"],
+        }
+    )
+    births = {"type": "count", "only_if": 'sex == "f"', "otherwise": "0"}
+    children = {"type": "count", "formula": "births + other"}
+    types = {"sex": "categorical", "births": births, "other": "count", "children": children}
+    given = "births", ["2", "0", "2", "0", "1", "0"]
+
+    done = impute(table, {"columns": types}, seed=1, **SHORT)
+    assert done.n_completed == 3  # the births of row 3, and what follows from births of 0
+    listed = done.cells().select(["row", "column", "estimate", "sd"]).to_pylist()
+    found = [(one["row"], one["column"], one["estimate"], one["sd"]) for one in listed]
+    follows = [(2, "children", "2"), (3, "births", "2"), (4, "other", "5")]
+    assert found == [(*one, 0.0) for one in follows]
+    assert done.table[given[0]].to_pylist() == given[1]
+    stack = done.multiple(2)
+    first, *versions = stack.parts(flags=True)
+    assert first["births"].to_pylist() == ["2", "0", None, "0", "1", "0"]
+    for one in (first, *versions):
+        assert one["births_imp"].to_pylist() == [0, 0, 1, 0, 0, 0]
+    assert all(one["births"].to_pylist() == given[1] for one in versions)
+    known = with_known(encode(table, Schema.from_dict({"columns": types})))
+    assert known.columns[3].observed.all()  # children, by births that are none
+    types["children"] = types["other"] = "count"  # the model has not seen the births of men
+    data = with_known(encode(table, Schema.from_dict({"columns": types})))
+    assert np.isnan(data.columns[1].cells[[1, 3]]).all()
+
+
+@pytest.mark.parametrize("kind", ["date", "duration"])
+def test_dates_and_durations_are_less_than_others(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    low = rng.integers(0, 40, 120)
+    high = low + 1 + rng.poisson(1.0, 120)
+
+    def written(at: int) -> str:
+        return f"{at // 60}:{at % 60:02d}" if kind == "duration" else str(START + int(at))
+
+    gone = rng.random((2, 120)) < 0.4
+    columns = {
+        name: [None if g else written(v) for g, v in zip(out, values, strict=True)]
+        for name, values, out in zip(("low", "high"), (low, high), gone, strict=True)
+    }
+    types = {"low": {"type": kind, "less_than": "high"}, "high": kind}
+    done = impute(pa.table(columns), {"columns": types}, seed=1, **SHORT)
+    assert not any("less than 'high'" in note for note in done.data.notes)
+    for made in (done.table, *done.multiple(10).tables()):
+        assert all(len(text) == len(written(10)) for text in made["low"].to_pylist())
+        pairs = zip(made["low"].to_pylist(), made["high"].to_pylist(), strict=True)
+        assert all(a < b for a, b in pairs)
 
 
 def test_violations_are_listed_and_rounding_is_none() -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from glfm_cli import diagnose_fit, explore, load_fit, suggest
 from glfm_cli.completion import impute
-from glfm_cli.encoding import EncodedColumn
+from glfm_cli.encoding import EncodedColumn, encode
 from glfm_cli.errors import SchemaError
 from glfm_cli.guess import guess_schema
 from glfm_cli.links import LinkConfig, make_link
@@ -79,6 +79,43 @@ def test_zeros_far_below_move_no_neighbour(seed: int) -> None:
     without = link_of(x[12:])
     at = np.linspace(6.0, 12.0, 9)
     np.testing.assert_array_equal(link.margin.to_latent(at), without.margin.to_latent(at))
+
+
+def test_completed_cells_reach_a_ceiling_as_often_as_observed_ones() -> None:
+    """Percentages of which one in six is 100: the guess has room for them, `positive` says not."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=300)
+    true = np.clip(80.0 + 12.0 * x + 15.0 * rng.normal(size=300), 1.0, 100.0).round(1)
+    gone = rng.random(300) < 0.4
+    table = pa.table({"pct": pa.array(true, mask=gone), "x": x.round(3)})
+    guess = guess_schema(table)
+    found = impute(table, guess, seed=1, **SHORT)
+    versions = np.array([one["pct"].to_numpy()[gone] for one in found.multiple(20).tables()])
+    assert (versions.min() >= 0.0, versions.max()) == (True, 100.0)
+    assert abs(np.mean(versions == 100.0) - np.mean(true[gone] == 100.0)) < 0.05
+    low, _, high = found.columns[0].marginal.quantiles.T
+    assert np.mean((true[gone] >= low) & (true[gone] <= high)) > 0.85
+    assert not found.warnings
+    (note,) = encode(table, Schema.from_dict({"columns": {"pct": "positive", "x": "real"}})).notes
+    assert "are 100, the largest, which completed cells of type positive are too rarely" in note
+    assert "`{type: real, bounds: [0, 100], atom: 100}`" in note
+
+
+def test_bounds_leave_an_atom_its_probability_in_joint_draws(seed: int) -> None:
+    """Leaves have values beyond a ceiling, which cut off there would add to it."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=400)
+    y = np.minimum(80.0 + 12.0 * x + 15.0 * rng.normal(size=400), 100.0)
+    gone = np.arange(400) % 2 == 0
+    table = pa.table({"y": pa.array(y, mask=gone), "x": x})
+    types = {"y": {"type": "real", "bounds": [None, 100], "atom": 100}, "x": "real"}
+    done = impute(table, {"columns": types}, model="forest", seed=seed, **SHORT)
+    law, rows = [], np.flatnonzero(gone)
+    for draw in done.posterior.draws():
+        of_cells = done.posterior.cells_law(draw, rows).column(0, np.arange(rows.size))
+        law.append(done.posterior.links[0].split_law(of_cells, draw.params[0])[0])
+    versions = [one["y"].to_numpy()[gone] for one in done.multiple(40).tables()]
+    assert np.mean(np.array(versions) == 100.0) == pytest.approx(np.mean(law), abs=0.015)
 
 
 def far(zeros: int, n: int = 200) -> pa.Table:

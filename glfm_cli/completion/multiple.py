@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -130,9 +131,9 @@ def choose_multiple(
 ) -> Multiple:
     """Return `versions` versions of a completed table, each from a draw far from the others'.
 
-    Raises UsageError: there shall be none, or the table has a column `.imp` or `.id`.
+    Raises UsageError: they are no whole number from 1, or the table has a column `.imp` or `.id`.
     """
-    if versions < 1:
+    if not isinstance(versions, Integral) or versions < 1:
         raise UsageError("--multiple", value=versions, expected="a whole number from 1")
     check_names(table)
     if not data.missing:  # all are alike

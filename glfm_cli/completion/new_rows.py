@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from glfm_cli.completion.beyond import Reach, beyond_notes, reach_of
 from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.learnt import check_intervals, check_reach, learnt
 from glfm_cli.completion.matrix.new_units import encode_units
@@ -42,6 +43,7 @@ DRAWS = 40  # of all chains, that the rows of a large table are folded in under
 class Fitted:
     """What completing rows needs of a fit, whether it is kept in a folder or in memory.
 
+    reaches : of each column what its fitted values reach; empty where that is not known
     groups : that it knows; None where rows do not belong together
     fit : that of triplets, whose units are known to it alone; None of a table
     columns : its modelled columns, in the order of the posterior's links
@@ -61,6 +63,7 @@ class Fitted:
     fit: Fit | None = None
     groups: tuple[str, ...] | None = None
     warmup: int = 0
+    reaches: tuple[Reach | None, ...] = ()
 
     @property
     def configs(self) -> tuple[Any, LinkConfig]:
@@ -82,6 +85,7 @@ class Fitted:
             fit=None if fit.matrix is None else fit,
             groups=fit.header.groups,
             warmup=fit.plan.warmup,
+            reaches=() if fit.data is None else tuple(map(reach_of, fit.data.columns)),
         )
 
     @classmethod
@@ -145,6 +149,8 @@ class Fitted:
         data = with_known(data, file)
         check_intervals(self.posterior.links, data, file)
         check_reach(self.posterior.links, [encoded.scored for encoded in data.columns], file)
+        if self.reaches:
+            data = replace(data, notes=(*data.notes, *beyond_notes(data, self.reaches)))
         return data
 
     def run(self, data: Encoded, *, seed: int, threads: int = 1, sweeps: int | None = None) -> Run:

@@ -174,8 +174,8 @@ class Completion(CompletionResult):
         Raises
         ------
         UsageError
-            `versions` is not above 0, the table has a column `.imp` or `.id`, or the analysis is
-            no regression of the table.
+            `versions` is no whole number above 0, the table has a column `.imp` or `.id`, or the
+            analysis is no regression of the table.
         """
         posterior, compatible = self.posterior, None
         if analysis is not None:

@@ -37,6 +37,8 @@ class EncodedColumn:
     trials : (n_rows,) float64; of a column of successes among trials, how many trials each cell
         has, NaN where that is not known; x is then the share of successes
     exact : whether completed cells have all the digits that a formula over them needs
+    structural : (n_rows,) float64; what `otherwise` says of empty cells outside the column's
+        condition, which are neither observed nor requested; NaN at all others
     """
 
     column: Column
@@ -50,6 +52,14 @@ class EncodedColumn:
     ends: Array | None = None
     exact: bool = False
     trials: Array | None = None
+    structural: Array | None = None
+
+    @property
+    def given(self) -> Array:
+        """The values (n_rows,) that need no model: observed and structural ones; NaN elsewhere."""
+        if self.structural is None:
+            return self.x
+        return np.where(self.observed, self.x, self.structural)
 
     @property
     def cells(self) -> Array:
@@ -97,7 +107,9 @@ class EncodedColumn:
         for array in (x, observed, requested):
             array.setflags(write=False)
         trials = None if self.trials is None else self.trials[rows]
-        return replace(self, x=x, observed=observed, requested=requested, ends=ends, trials=trials)
+        structural = None if self.structural is None else self.structural[rows]
+        taken = replace(self, x=x, observed=observed, requested=requested, ends=ends)
+        return replace(taken, trials=trials, structural=structural)
 
     @property
     def typical(self) -> Array:

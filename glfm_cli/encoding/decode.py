@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +34,13 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
     fills : column name to (requested.sum(),) float64; for each column with missing cells,
         their values in the column's own unit, or level codes
 
-    Returns: with the same columns and types. Text tables get numbers as text; numeric columns of
-        them are marked to be numbers when written to Parquet or Arrow.
+    Returns: with the same columns and types, and structural values in place. Text tables get
+        numbers as text; numeric columns of them are marked to be numbers when written to Parquet
+        or Arrow.
     Raises NumericalError: a value to fill in is not finite; OutputError: a dictionary column has no
         room for another value.
     """
+    table = _with_structural(table, data)
     for encoded in (one.as_written for one in data.in_table):
         field = _field(table, encoded)
         column = table.column(encoded.index)
@@ -66,6 +69,17 @@ def blank(table: pa.Table, data: Data) -> pa.Table:
                 column = in_type(computable(one_chunk(column)).take(place), column.type)
                 field = field.with_nullable(True)
         table = table.set_column(encoded.index, field, column)
+    return table
+
+
+def _with_structural(table: pa.Table, data: Data) -> pa.Table:
+    """Return the table with the cells filled of which `otherwise` says what they are."""
+    for encoded in (one.as_written for one in data.in_table):
+        if encoded.structural is not None:
+            here = ~np.isnan(encoded.structural)
+            column = _filled(table, replace(encoded, requested=here), encoded.structural[here])
+            field = table.schema.field(encoded.index)
+            table = table.set_column(encoded.index, field, column)
     return table
 
 

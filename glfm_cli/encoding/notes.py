@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.io.row_notes import RowsNote
-from glfm_cli.schema.atoms import atom_of
+from glfm_cli.schema.atoms import atom_of, with_end_atom
 
 MANY_LEVELS = 100
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
@@ -33,6 +34,8 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
         notes.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
     if slips:
         notes.append(_slips_text(slips))
+    if encoded.column.positive and encoded.requested.any() and encoded.ends is None:
+        notes += _end_atom(encoded, values)
     between = int(encoded.between.sum())
     if between and not encoded.column.impute_censored:
         cells = "cell is" if between == 1 else "cells are"
@@ -46,6 +49,21 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
             "an id or free text should have role id or ignore"
         )
     return [f"column '{encoded.column.name}': {text}" for text in notes]
+
+
+def _end_atom(encoded: EncodedColumn, values: Array) -> list[str]:
+    """Return the warning that a positive column has a ceiling or floor, which it cannot express."""
+    if (better := with_end_atom(encoded.column, values)) is None:
+        return []
+    at = float(better.atom or 0.0)
+    end = "largest" if at == better.bounds[1] else "smallest"
+    bounds = ", ".join("null" if one is None else f"{one:.12g}" for one in better.bounds)
+    share = 100 * np.mean(values == at)
+    return [
+        f"{share:.0f} % of the observed cells are {at:.12g}, the {end}, which completed cells "
+        "of type positive are too rarely; "
+        f"`{{type: real, bounds: [{bounds}], atom: {at:.12g}}}` gives it a probability of its own"
+    ]
 
 
 def _without_values(_: None, count: int, rows: tuple[int, ...]) -> str:

@@ -26,6 +26,7 @@ from glfm_cli.encoding.values import as_written
 from glfm_cli.errors import TableError
 from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.schema.formula import Formula
+from glfm_cli.schema.moments import MomentStyle
 
 MOST_PLACES = 9  # decimals of a column, as its values show
 LEAST_STEP = 1e-9  # relative, between a number and one that is larger
@@ -35,7 +36,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
     """Return a table with the cells that follow from others, and what contradicts them as notes.
 
     Such cells count as observed, and are still to be written. Empty cells of rows outside a
-    column's condition are no missing cells; with `otherwise` they get its value.
+    column's condition are no missing cells; with `otherwise` its value is structural there.
 
     Raises TableError: a formula has no finite value in a row, or a condition compares with what is
         no level.
@@ -60,6 +61,9 @@ def with_known(data: Data, file: str | None = None) -> Data:
         _check_levels(columns, one, file)
         _add_levels(columns, one)
         notes += _outside(columns, one)
+    if any(encoded.structural is not None for encoded in columns):
+        for one in Relations.of(columns).equations:  # of which some inputs are known only now
+            _add_known(columns, one, file)
     return replace(data, columns=tuple(columns), notes=tuple(notes))
 
 
@@ -71,7 +75,7 @@ def learnt_cells(columns: Sequence[EncodedColumn]) -> tuple[Array, ...]:
     """
     cells = [encoded.cells for encoded in columns]
     for one in Relations.of(columns).equations:
-        known = np.all([columns[d].observed for d in one.of], axis=0)
+        known = ~np.any([np.isnan(columns[d].given) for d in one.of], axis=0)
         cells[one.d] = cells[one.d].copy()
         cells[one.d][known] = np.nan
     return tuple(cells)
@@ -101,7 +105,7 @@ def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
     columns = data.columns
     cells = {}
     for d, encoded in enumerate(columns):
-        cells[d] = encoded.x.copy()
+        cells[d] = encoded.given.copy()
         drawn = encoded.requested & ~encoded.observed
         if drawn.any():
             x = fills[d][drawn[encoded.requested]]
@@ -110,11 +114,11 @@ def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
         with np.errstate(invalid="ignore"):
             over = cells[d] >= cells[other]  # means that were rounded
         at = np.maximum(np.abs(cells[d]), np.abs(cells[other]))
-        step = np.ones(at.size) if columns[d].column.integral else LEAST_STEP * at
+        step = np.maximum(_unit(columns[d]), LEAST_STEP * at)
         low, high = (over & columns[one].requested & ~columns[one].observed for one in (d, other))
         cells[d][low] = cells[other][low] - step[low]
         cells[other][high & ~low] = cells[d][high & ~low] + step[high & ~low]
-    fixed = {d: encoded.observed.copy() for d, encoded in enumerate(columns)}
+    fixed = {d: ~np.isnan(encoded.given) for d, encoded in enumerate(columns)}
     for one in reversed(relations.equations):  # parts of a part of a sum follow from that
         enforce(columns, cells, one, {d: ~fixed[d] for d in (one.d, *one.of)})
         for d in one.of:
@@ -222,7 +226,7 @@ def bounds_of(data: Data) -> dict[int, Array]:
                 continue
             ends = found.get(at, np.full((known.size, 2), np.nan)).copy()
             ends[rows] = np.where(np.isnan(ends[rows]), [-np.inf, np.inf], ends[rows])
-            step = float(encoded.column.integral)
+            step = _unit(encoded)
             tighter = np.minimum if side else np.maximum
             ends[rows, side] = tighter(ends[rows, side], known[rows] - (2 * side - 1) * step)
             found[at] = ends
@@ -232,10 +236,9 @@ def bounds_of(data: Data) -> dict[int, Array]:
 def _add_known(columns: list[EncodedColumn], one: Relation, file: str | None) -> None:
     """Add the cells that follow from all others of an equation, in place."""
     involved = (one.d, *one.of)
-    missing = np.sum([~columns[d].observed for d in involved], axis=0)
-    rows = missing == 1
-    cells = {d: columns[d].x.copy() for d in involved}
-    free = {d: rows & ~columns[d].observed for d in involved}
+    cells = {d: columns[d].given.copy() for d in involved}
+    rows = np.sum([np.isnan(x) for x in cells.values()], axis=0) == 1
+    free = {d: rows & np.isnan(x) for d, x in cells.items()}
     named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
     wrong = free[one.d] & ~np.isfinite(np.asarray(one.formula.evaluate(named), dtype=np.float64))
     if wrong.any():
@@ -254,7 +257,8 @@ def _add_known(columns: list[EncodedColumn], one: Relation, file: str | None) ->
     for d in involved:
         found = free[d] & ~np.isnan(cells[d])
         if found.any():
-            columns[d] = replace(columns[d], x=cells[d], observed=columns[d].observed | found)
+            x = np.where(found, cells[d], columns[d].x)
+            columns[d] = replace(columns[d], x=x, observed=columns[d].observed | found)
 
 
 def _add_levels(columns: list[EncodedColumn], one: Relation) -> None:
@@ -296,11 +300,15 @@ def _outside(columns: list[EncodedColumn], one: Relation) -> list[RowsNote]:
     """Take the empty cells outside a condition out of the missing ones, and list other cells."""
     encoded = columns[one.d]
     outside = _truth(columns, one.formula, [columns[d].x for d in one.of]) == 0.0
-    if _otherwise(encoded) is None:
-        columns[one.d] = replace(encoded, requested=encoded.requested & ~outside)
-    wrong = outside & encoded.observed
-    if (value := _otherwise(encoded)) is not None:
+    value = _otherwise(encoded)
+    wrong, empty = outside & encoded.observed, outside & encoded.requested
+    structural = None
+    if value is not None:
         wrong &= encoded.x != value
+        empty &= ~encoded.observed
+        structural = np.where(empty, value, np.nan) if empty.any() else None
+    requested = encoded.requested & ~empty
+    columns[one.d] = replace(encoded, requested=requested, structural=structural)
     return _listed(encoded, np.flatnonzero(wrong), f"there, but not `{one.formula.text}`")
 
 
@@ -336,6 +344,13 @@ def _otherwise(encoded: EncodedColumn) -> float | None:
     if text is None:
         return None
     return float(encoded.levels.index(text)) if encoded.levels else float(text)
+
+
+def _unit(encoded: EncodedColumn) -> float:
+    """Return the least step between values of a column: of dates their resolution; 0 of reals."""
+    if isinstance(encoded.style, MomentStyle):
+        return 1.0 / encoded.style.steps
+    return float(encoded.column.integral)
 
 
 def _listed(encoded: EncodedColumn, rows: Array, problem: str) -> list[RowsNote]:

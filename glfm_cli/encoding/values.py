@@ -80,8 +80,11 @@ def _with_digits(
 
 def as_written(encoded: EncodedColumn, fill: Array) -> Array:
     """Return completed numbers as they are when their text is read again."""
-    if encoded.column.moment is not None or not fill.size:
+    if not fill.size:
         return fill
+    if isinstance(encoded.style, MomentStyle):
+        steps = moment_steps(encoded, fill, _allowed(encoded, _DOUBLE))
+        return np.array(steps, dtype=np.float64) / encoded.style.steps
     texts = number_texts(replace(encoded, exact=False), fill)
     plain = numerals_of(encoded.column).read(pa.array(texts, pa.string())).plain
     return np.array(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))

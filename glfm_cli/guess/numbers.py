@@ -8,9 +8,9 @@ import numpy as np
 
 import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Kind, Profile
-from glfm_cli.guess.verdict import Verdict, ignore, many_levels
+from glfm_cli.guess.verdict import Verdict, ignore, many_levels, repeated_id
 from glfm_cli.schema import Column, ColumnType, Role
-from glfm_cli.schema.atoms import atom_of, zeros_are_slips
+from glfm_cli.schema.atoms import atom_of, with_end_atom, zeros_are_slips
 
 LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further evidence
 YEARS = (1500, 2100)
@@ -53,15 +53,20 @@ def _is_weight(column: Profile) -> bool:
 
 def _with_atom(verdict: Verdict, column: Profile) -> Verdict:
     """Return the guess, with the value that has a probability of its own."""
-    atom = atom_of(verdict.column, column.numbers, column.counts)
+    bounded = with_end_atom(verdict.column, column.numbers, column.counts)
+    guessed = bounded or verdict.column
+    atom = atom_of(guessed, column.numbers, column.counts)
     if atom is None:
         return verdict
     share = column.counts[column.numbers == atom].sum() / column.n_observed
     reason = verdict.reason.split("; ")[0]
     percent = f"{100 * share:.2g}" if share < 0.995 else "over 99"
+    what = f"{atom:g}"
+    if bounded is not None:
+        what += ", their ceiling," if atom == guessed.bounds[1] else ", their floor,"
     return Verdict(
-        replace(verdict.column, atom=atom),
-        f"{reason}; {atom:g} in {percent} % of the cells, with a probability of its own",
+        replace(guessed, atom=atom),
+        f"{reason}; {what} in {percent} % of the cells, with a probability of its own",
     )
 
 
@@ -97,10 +102,7 @@ def _id(column: Profile) -> Verdict | None:
                 "every value is different, and the name is an id's",
             )
         if column.n_distinct > MAX_CODES:
-            return Verdict(
-                Column(column.name, role=Role.ID),
-                f"the name is an id's; {column.n_distinct} different values, some in several rows",
-            )
+            return repeated_id(column)
     return None
 
 

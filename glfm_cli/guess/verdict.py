@@ -23,6 +23,17 @@ def ignore(name: str, reason: str) -> Verdict:
     return Verdict(Column(name, role=Role.IGNORE), f"ignored: {reason}")
 
 
+def repeated_id(column: Profile) -> Verdict:
+    """Return the verdict on an id's name whose values come again, with how they may be a group.
+
+    A group is named in every row, and most of its rows have others beside them.
+    """
+    why = f"the name is an id's; {column.n_distinct} different values, some in several rows"
+    if column.n_observed == column.n_rows and 4 * column.n_distinct <= 3 * column.n_rows:
+        why += "; `role: group` if such rows belong together, as visits of a patient do"
+    return Verdict(Column(column.name, role=Role.ID), why)
+
+
 def many_levels(column: Profile) -> str | None:
     """Return why a column has too many levels to learn from, None when it has not."""
     distinct, observed = column.n_distinct, column.n_observed

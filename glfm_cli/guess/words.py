@@ -9,7 +9,7 @@ import numpy as np
 import glfm_cli.guess.names as names
 import glfm_cli.guess.scales as scales
 from glfm_cli.guess.profile import Profile
-from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
+from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels, repeated_id
 from glfm_cli.schema import Column, ColumnType, Role
 
 FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
@@ -24,10 +24,7 @@ def judge_words(column: Profile) -> Verdict:
         why = "and the name is an id's" if names.is_id(name) else "and each is a code"
         return Verdict(Column(name, role=Role.ID), f"every value is different, {why}")
     if _is_repeated_id(column):
-        return Verdict(
-            Column(name, role=Role.ID),
-            f"the name is an id's; {column.n_distinct} different values, some in several rows",
-        )
+        return repeated_id(column)
     if column.n_distinct == column.n_observed:
         return ignore(name, "text that is different in every row")
     if _is_free_text(column):

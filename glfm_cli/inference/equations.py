@@ -61,8 +61,8 @@ class Equations:
         self.outside_in = relations.equations[::-1]
         self.involved = {d for one in self.outside_in for d in (one.d, *one.of)}.union(*self.less)
         self.moved: dict[int, Array] = {}
-        there = {d: columns[d].observed | columns[d].requested for d in self.involved}
-        fixed = {d: columns[d].observed.copy() for d in self.involved}
+        fixed = {d: ~np.isnan(columns[d].given) for d in self.involved}
+        there = {d: fixed[d] | columns[d].requested for d in self.involved}
         for one in self.outside_in:
             known = fixed[one.d] & np.all([there[d] for d in (one.d, *one.of)], axis=0)
             several = known & (np.sum([~fixed[d] for d in one.of], axis=0) > 1)
@@ -81,8 +81,8 @@ class Equations:
         rng : numpy.random.Generator
         """
         n = self.columns[0].x[block.at].size
-        cells = {d: self.columns[d].x[block.at].copy() for d in self.involved}
-        fixed = {d: self.columns[d].observed[block.at].copy() for d in self.involved}
+        cells = {d: self.columns[d].given[block.at].copy() for d in self.involved}
+        fixed = {d: ~np.isnan(x) for d, x in cells.items()}
         ends = {d: np.full((n, 2), np.nan) for d in block.ends}
         for d in self.involved & block.rows.keys():
             free = ~fixed[d][block.rows[d]]

@@ -30,10 +30,12 @@ from glfm_cli.inference.scoring import forecasts
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.links import of_numbers
 from glfm_cli.links.numeric import NumericLink
+from glfm_cli.links.two_part import TwoPartLink
 
 Z = np.linspace(-3.5, 3.5, 29)  # normal scores of the quantiles between which F is interpolated
 FINE = np.linspace(-3.5, 3.5, 141)  # the same of columns in which one value has much of it
 HEAPED = 0.25  # share of quantiles that equal the next from which a column is such
+BOUNDED = NumericLink, TwoPartLink  # that bounds may cut off
 STEP = 8  # equal quantiles of a value that has much of the probability
 FEW = 48  # draws that F of numbers averages over
 
@@ -93,7 +95,7 @@ class JointDraws:
             self.quantiles[d] = part.quantiles
             if of_numbers(posterior.links[d]).integral:
                 self.quantiles[d] = _spread(few, d, part)
-            elif fine is None and np.mean(np.diff(part.quantiles) == 0.0) > HEAPED:
+            elif fine is None and self._is_heaped(d, part):
                 self.fine |= {d}
         self.fine = self.fine if fine is None else fine
         again = {d: numbers[d] for d in self.fine}
@@ -102,6 +104,11 @@ class JointDraws:
         for d, part in predict(free, self._of_cut(again), ndtr(FINE).tolist()).items():
             self.drawn[d] = part.quantiles
 
+    def _is_heaped(self, d: int, part: Marginal) -> bool:
+        """Return whether one value has much of a column, or an atom that the map may not blur."""
+        atom = d in self.cut and isinstance(self.posterior.links[d], TwoPartLink)
+        return atom or bool(np.mean(np.diff(part.quantiles) == 0.0) > HEAPED)
+
     def _of_cut(self, cells: Mapping[int, Array]) -> dict[int, Array]:
         """Return those of columns whose forecasts bounds cut off."""
         return {d: rows for d, rows in cells.items() if d in self.cut}
@@ -109,7 +116,7 @@ class JointDraws:
     def _without_bounds(self, posterior: Posterior) -> Posterior:
         """Return the posterior whose forecasts and draws of such columns are not cut off."""
         links = tuple(
-            link.without_bounds() if d in self.cut and isinstance(link, NumericLink) else link
+            link.without_bounds() if d in self.cut and isinstance(link, BOUNDED) else link
             for d, link in enumerate(posterior.links)
         )
         return replace(posterior, links=links)
@@ -190,9 +197,9 @@ def _move_levels(codes: Array, p: Array, corrected: Array, rng: np.random.Genera
 
 
 def _is_cut(posterior: Posterior, d: int) -> bool:
-    """Return whether bounds cut off the forecasts of a column, one that has no atom."""
+    """Return whether bounds cut off the forecasts of a column."""
     link = posterior.links[d]
-    return isinstance(link, NumericLink) and bool(np.isfinite(link.latent_bounds).any())
+    return isinstance(link, BOUNDED) and bool(np.isfinite(link.latent_bounds).any())
 
 
 def _spread(posterior: Posterior, d: int, part: Marginal) -> Array:

@@ -153,6 +153,10 @@ class TwoPartLink(PlainLink):
         """Return the end of the y_2 / t whose x are at most `at`."""
         return self.part.upper_end(at)
 
+    def without_bounds(self) -> Self:
+        """Return the link whose other values are cut off nowhere but at the ends of the support."""
+        return dataclasses.replace(self, part=self.part.without_bounds())
+
     # Sampling
 
     def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
@@ -245,6 +249,20 @@ class TwoPartLink(PlainLink):
         variances = np.stack([second.variances for _, _, second in parts], axis=1)
         return atom, rest, NormalMixture(weights / rest[:, None], means, variances)
 
+    def bounded_law(
+        self, law: CellLaw, params: Params
+    ) -> tuple[Array, Array, NormalMixture, Array | float]:
+        """Return what `split_law` does, P(another value) over P(its bounds allow it), and the last.
+
+        So bounds cut off the other part alone, and leave the atom its probability.
+        """
+        atom, rest, second = self.split_law(law, params)
+        allowed: Array | float = 1.0
+        if np.isfinite(self.latent_bounds).any():
+            anywhere = np.full(atom.size, self.center)
+            allowed = np.maximum(self.part.forecast(anywhere, second, {})[:, 1], TINY)
+        return atom, rest / allowed, second, allowed
+
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return the log probability of the atom, at other values that of both parts."""
         is_at = x == self.at
@@ -255,18 +273,18 @@ class TwoPartLink(PlainLink):
             with np.errstate(divide="ignore"):
                 own = np.log(weight) + np.where(is_at, log_ndtr(z), beside)
             total = np.logaddexp(total, own)
-        return total
+        return total - np.where(is_at, 0.0, np.log(self.bounded_law(law, params)[3]))
 
     def sample(self, law: CellLaw, params: Params, rng: Generator) -> Array:
         """Return draws of x, inside the bounds."""
-        atom, rest, second = self.split_law(law, params)
+        atom, rest, second, _ = self.bounded_law(law, params)
         beside = self.part.sample(second, {}, rng)
         within = rest * self.part.forecast(beside, second, {})[:, 1]
         is_at = rng.random(atom.size) * (atom + within) < atom
         return np.where(is_at, self.at, beside)
 
     def sample_between(self, law: CellLaw, params: Params, rng: Generator, ends: Array) -> Array:
-        atom, rest, second = self.split_law(law, params)
+        atom, rest, second, _ = self.bounded_law(law, params)
         beside = self.part.sample_between(second, {}, rng, ends)
         low, high = (self.part.forecast(end, second, {})[:, 0] for end in ends.T)
         atom = np.where((ends[:, 0] <= self.at) & (self.at <= ends[:, 1]), atom, 0.0)
@@ -274,8 +292,8 @@ class TwoPartLink(PlainLink):
         return np.where(is_at, self.at, beside)
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2)."""
-        atom, rest, second = self.split_law(law, params)
+        """Return P(X <= x) and 1, for bounds cut off but the other part, (n, 2)."""
+        atom, rest, second, _ = self.bounded_law(law, params)
         below = np.column_stack([np.where(x >= self.at, atom, 0.0), atom])
         return below + rest[:, None] * self.part.forecast(x, second, {})[:, :2]
 
@@ -314,7 +332,7 @@ class TwoPartAverage:
         self.rest = NumberAverage(link.part, n, n_draws)
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
-        atom, rest, second = self.link.split_law(law, params)
+        atom, rest, second, _ = self.link.bounded_law(law, params)
         self.atom += share * atom
         self.rest.add(second, {}, share * rest, quantiles=quantiles)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.schema.columns import Column
+from glfm_cli.schema.types import ColumnType
 
 COMMON = 0.05  # of the cells, from which a value may be an atom
 STANDS_OUT = 5.0  # times as common as any other value: rounding alone repeats values, too
@@ -40,6 +43,28 @@ def atom_of(column: Column, x: Array, times: Array | None = None) -> float | Non
     if not enough or most < STANDS_OUT * rest.max() or (column.positive and values[common] != 0.0):
         return None
     return float(values[common])
+
+
+def with_end_atom(column: Column, x: Array, times: Array | None = None) -> Column | None:
+    """Return the column of a type that expresses its ceiling or floor; None where it has none.
+
+    That is the least or the largest of x (n,), each so many times, with a probability of its own:
+    `real` with this atom and bound. A positive column has no other than 0.
+    """
+    limits = column.atom, column.reflect, column.censored_above, column.moment
+    if column.type not in (ColumnType.REAL, ColumnType.POSITIVE) or any(
+        one is not None for one in limits
+    ):
+        return None
+    real = replace(column, type=ColumnType.REAL)
+    atom, low, high = atom_of(real, x, times), float(x.min()), float(x.max())
+    if atom not in (low, high) or (column.positive and atom_of(column, x, times) is not None):
+        return None
+    lower, upper = column.bounds
+    if lower is None and column.positive:
+        lower = 0.0
+    bounds = (atom, upper) if atom == low else (lower, atom)
+    return replace(real, bounds=bounds, atom=atom)
 
 
 def zeros_are_slips(column: Column, x: Array, times: Array | None = None) -> bool:

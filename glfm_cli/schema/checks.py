@@ -126,11 +126,18 @@ def _check_censored(column: Column, error: Refusal) -> None:
 
 def _check_depends(column: Column, error: Refusal) -> None:
     """Raise SchemaError when a column cannot depend on others as it should."""
-    if column.formula is not None and (not column.numeric or column.moment is not None):
-        raise error("`formula` goes with numbers alone", expected="type real, positive or count")
-    for key, other in (("less_than", column.less_than), ("parts_of", column.parts_of)):
+    for key, other in (("formula", column.formula), ("parts_of", column.parts_of)):
         if other is not None and (not column.numeric or column.moment is not None):
-            raise error(f"`{key}` goes with numbers alone", expected="type real, positive or count")
+            raise error(
+                f"`{key}` goes with numbers alone",
+                expected="type real, positive or count",
+                hint="What lies between two dates can follow from them, in days: "
+                "`stay: {type: count, formula: end - start}`."
+                if column.moment
+                else None,
+            )
+    if column.less_than is not None and not column.numeric:
+        raise error("`less_than` goes with numbers, dates and durations alone")
     if column.only_if is not None and not (column.numeric or column.levelled):
         raise error("`only_if` goes with a column that has a type")
     if column.otherwise is None:
@@ -154,7 +161,12 @@ def _check_atom(column: Column, error: Refusal) -> None:
             hint="Leave it out: counts and levels have probabilities of their own anyway.",
         )
     if column.positive and column.atom not in (0.0, "none"):
-        raise error("`atom`", value=f"{column.atom:g}", expected="0 or none (type positive)")
+        raise error(
+            "`atom`",
+            value=f"{column.atom:g}",
+            expected="0 or none (type positive)",
+            hint=f"Of a ceiling or floor: {{type: real, atom: {column.atom:g}}}, with `bounds`.",
+        )
 
 
 def _check_belongs(column: Column, error: Refusal) -> None:

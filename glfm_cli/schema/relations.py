@@ -110,6 +110,14 @@ def _check_names(
                 column=column.name,
                 expected="columns of numbers",
             )
+        if key == "less_than" and other.type is not None and other.moment != column.moment:
+            kind, own = other.moment or other.type, column.moment
+            raise SchemaError(
+                f"`less_than` names '{name}', which has type {kind}",
+                file=file,
+                column=column.name,
+                expected="columns of numbers" if own is None else f"a column of type {own}",
+            )
 
 
 def _circle(

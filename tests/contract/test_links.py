@@ -81,6 +81,11 @@ CASES = {
         lambda rng, n: np.where(rng.random(n) < 0.6, 0.0, rng.uniform(2.0, 9.0, n)),
         more=(("bounds", (None, 9.5)), ("atom", 0.0)),
     ),
+    "ceiling": Case(
+        "real",
+        lambda rng, n: np.minimum(rng.normal(80.0, 20.0, n), 100.0),
+        more=(("bounds", (0.0, 100.0)), ("atom", 100.0)),
+    ),
     "logarithms": Case("positive", gammas, more=(("transform", Transform.LOG),)),
     "count": Case(
         "count", lambda rng, n: rng.poisson(4.0, n) * 1.0, more=(("transform", Transform.NONE),)
@@ -96,6 +101,7 @@ CASES = {
 NUMBERS = ("real", "real with noise", "positive", "ranks", "zeros near", "zeros far")
 NUMBERS += ("two parts", "two parts, real", "logarithms", "count", "proportion")
 LEVELS = ("two levels", "categorical", "ordinal", "grades")
+BOUNDED = ("two parts, bounds", "ceiling")
 
 
 def test_every_type_is_tried() -> None:
@@ -142,7 +148,10 @@ def test_the_law_of_a_value_adds_up_to_one(case: str, seed: int) -> None:
     law, params, values = law_of(link, 2, seed), params_of(link), support(link)
     if values is None:
         # Of two latent numbers the law is dear, and its parts are smooth.
-        y = np.linspace(-14.0, 14.0, 200_001 if link.n_latent == 1 else 70_001)
+        ends = (-14.0, 14.0)
+        if link.n_latent == 2:  # bounds cut off one part alone
+            ends = np.clip(link.latent_bounds, *ends)
+        y = np.linspace(*ends, 200_001 if link.n_latent == 1 else 70_001)
         # Middles, since the density may jump at the knots of a margin.
         ends = np.unique(link.margin.to_value(y))
         values = 0.5 * (ends[1:] + ends[:-1])
@@ -176,7 +185,22 @@ def test_draws_follow_the_density(case: str, seed: int) -> None:
     assert np.all(np.abs(share - p) < 5.0 * np.sqrt(p * (1 - p) / n) + 2e-3)
 
 
-@pytest.mark.parametrize("case", [*NUMBERS, *LEVELS])
+@pytest.mark.parametrize("case", BOUNDED)
+def test_draws_inside_bounds_follow_the_forecast(case: str, seed: int) -> None:
+    link, n = CASES[case].link(), 20_000
+    law, params = law_of(link, 2, seed), params_of(link)
+    x = link.sample(repeated(law, n), params, np.random.default_rng(seed))
+    at = np.linspace(*link.margin.to_value(np.array(link.latent_bounds).clip(-3.0, 3.0)), 40)
+    at = np.append(at, link.at)
+    below, allowed = link.forecast(at, repeated(law, at.size), params)[:, :2].T
+    assert allowed == pytest.approx(1.0)
+    found = np.array([np.mean(x <= value) for value in at])
+    assert np.abs(below - found).max() < 5.0 * 0.5 / np.sqrt(n)
+    p = link.split_law(law, params)[0][0]  # bounds are of the other values
+    assert np.mean(x == link.at) == pytest.approx(p, abs=5.0 * 0.5 / np.sqrt(n))
+
+
+@pytest.mark.parametrize("case", [*NUMBERS, *BOUNDED, *LEVELS])
 def test_quantiles_and_moments_are_those_of_draws(case: str, seed: int) -> None:
     link, n, at = CASES[case].link(), 20_000, (0.1, 0.5, 0.9)
     law, params = law_of(link, 2, seed), params_of(link)

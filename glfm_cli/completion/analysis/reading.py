@@ -19,7 +19,7 @@ from glfm_cli.completion.analysis.families import Family
 from glfm_cli.completion.analysis.formula import NAME, AnalysisFormula, Factor
 from glfm_cli.completion.analysis.hints import habit, wrong
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.errors import counted
+from glfm_cli.errors import UsageError, counted
 from glfm_cli.schema.formula import Formula, parse_formula
 
 _CALL = re.compile(r"(?:np\.)?(\w+)\((.*)\)", flags=re.DOTALL)
@@ -34,6 +34,8 @@ def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisForm
         kind.
     """
     by_name = {encoded.column.name: encoded for encoded in columns}
+    if not isinstance(text, str):
+        raise UsageError("--analysis", value=text, expected="a regression such as 'y ~ x * g'")
     try:
         left, right = _quoted(text, by_name).split("~")
     except ValueError:
