@@ -31,10 +31,11 @@ def groups_of(
     Raises TableError: a cell of role group or time is missing; names row and column.
     """
     time, clock = time_of(encoded, file)
+    given = predictors_of(encoded)
     index = next((i for i, c in enumerate(columns) if c.role is Role.GROUP), None)
     if index is None:
         code = np.zeros(table.num_rows, np.int64)
-        return None if time is None else Groups(code, (), time, clock)
+        return None if time is None else Groups(code, (), time, clock, given)
     source = open_column(table, index, columns[index], file)
     gone = missing_cells(source)
     if gone.any():
@@ -47,7 +48,12 @@ def groups_of(
     texts, of_row = distinct_texts(source)
     place = {name: number for number, name in enumerate(known)}
     numbers = np.array([place.setdefault(str(text), len(place)) for text in texts], dtype=np.int64)
-    return Groups(numbers[of_row], tuple(place), time, clock)
+    return Groups(numbers[of_row], tuple(place), time, clock, given)
+
+
+def predictors_of(encoded: Sequence[EncodedColumn]) -> tuple[int, ...]:
+    """Return the numbers, among those modelled, of the columns of role predictor."""
+    return tuple(d for d, e in enumerate(encoded) if e.column.role is Role.PREDICTOR)
 
 
 def time_of(
