@@ -98,23 +98,28 @@ def test_intercepts_are_drawn_given_the_rows_of_their_group(seed: int) -> None:
 
 def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    spans = ((0, 1), (1, 2))  # the second is the time
-    time = np.array([0.0, 1.0, 3.0, 0.0])
-    fitted = RowEffects.start(Groups(np.array([0, 0, 0, 1]), ("a", "b"), time, 1), spans)
+    spans = ((0, 1), (1, 2), (2, 3))  # the second is the time, the third a predictor of groups
+    time, of_x = np.array([0.0, 1.0, 3.0, 0.0]), np.full((4, 3), np.nan)
+    of_x[:, 2] = [1.0, 1.0, 1.0, 3.0]
+    groups = Groups(np.array([0, 0, 0, 1]), ("a", "b"), time, 1)
+    fitted = RowEffects.start(groups, spans, of_x)
     fitted.a[:], fitted.m[:], fitted.omega[:] = [[0.5], [-0.5]], 0.2, 0.9
     fitted.v[:], fitted.length[:], fitted.u[:, 0] = 0.7, [[2.0], [0.8]], [1.0, 0.3, -0.4, 0.0]
     fitted.b[:], fitted.q[:] = [[0.3], [-0.2]], 0.5
     fitted.f[:] = [[0.4], [-0.6], [1.0]]  # at 0, 1 and 3
+    fitted.h[:] = [[[0.5], [0.2], [-0.3]]]
     assert fitted.step == 1.5
     # Two rows of the first group, the second of them unseen, and two of a new one.
     later = np.array([2.0, 4.5, 0.0, 1.5])
-    rows = fitted.of_new_rows(Groups(np.array([0, 0, 2, 2]), ("a", "b", "c"), later, 1))
+    of_x[:, 2] = [7.0, np.nan, np.nan, 2.5]  # of groups that the fit has, what it knew
+    groups = Groups(np.array([0, 0, 2, 2]), ("a", "b", "c"), later, 1)
+    rows = fitted.of_new_rows(groups, of_x)
     e, seen = np.array([[1.2], [9.0], [1.0], [0.4]]), np.array([[1], [0], [1], [1]])
-    noise, both = np.array([0.4, 1.0]), np.zeros((4, 1))
+    noise, both = np.array([0.4, 1.0, 1.0]), np.zeros((4, 2))
     drawn = np.empty((4_000, 4))
     for one in drawn:
         rows.update(np.hstack([e, both]), np.hstack([seen, both]), noise, rng)
-        assert np.all(rows.w[:, 1] == 0.0)
+        assert np.all(rows.w[:, 1:] == 0.0)
         one[:] = rows.w[:, 0]
     every = np.concatenate([time[:3], later])
     code = np.array([0, 0, 0, 0, 0, 1, 1])
@@ -124,7 +129,7 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     mean = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.2, 0.2])
     mean[3:5] += 0.3 * t[3:5]
     common = curve(fitted.knots, fitted.f, later)[:, 0]
-    mean[3:] += common
+    mean[3:] += common + curve(fitted.knots, fitted.h[0], later)[:, 0] * [-1.0, -1.0, 0.5, 0.5]
     # With second derivatives of 0 at both ends, and straight beyond the last.
     assert common[2] == pytest.approx(0.4)
     assert common[1] == pytest.approx(1.0 + 1.5 * (0.8 + 2.0 * (0.8 + 1.0) / (2.0 * 3.0)))
@@ -172,7 +177,7 @@ def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None
     series, t, same = Series.of(CODE, TIME), effects.clocked(TIME), CODE[:, None] == CODE
     seen, e = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise, rng.normal(size=10)
     law = SeriesLaw(series.precision(lengths), v, series.sums(seen))
-    shapes, drawn = curve(effects.knots, np.eye(10), series.time), np.empty((6_000, 30))
+    shapes, drawn = curve(effects.knots, np.eye(10), series.time), np.empty((2_500, 30))
     for one in drawn:
         effects._draw_curves(0, series, shapes, law, series.sums(seen * e), rng)
         values = curve(effects.knots, np.column_stack([effects.f[:, 0], effects.h[0, :, 0]]), TIME)
@@ -188,8 +193,8 @@ def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None
     V = to @ prior @ to.T + (V + noise * np.eye(10))[np.ix_(at, at)]
     gain = prior @ to.T @ np.linalg.inv(V)
     expected = gain @ (e[at] - mean) + np.repeat([0.0, 0.0, mean], 10)
-    assert drawn.mean(axis=0) == pytest.approx(expected, abs=0.07)
-    assert np.cov(drawn.T) == pytest.approx(prior - gain @ to @ prior, abs=0.1)
+    assert drawn.mean(axis=0) == pytest.approx(expected, abs=0.1)
+    assert np.cov(drawn.T) == pytest.approx(prior - gain @ to @ prior, abs=0.15)
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
