@@ -219,18 +219,40 @@ def test_variances_have_their_law_given_squares(seed: int) -> None:
     assert np.mean(found[10:]) == pytest.approx(mean, abs=0.03)
 
 
-def test_intercepts_are_what_curves_leave(seed: int) -> None:
+def part_ways() -> tuple[RowEffects, Array]:
+    """Return curves f and h, of 100 groups without intercepts, half of them seen early, and w."""
     code, early = np.repeat(np.arange(100), 2), np.repeat(np.arange(100) < 50, 2)
     time, x = np.tile([0.0, 1.0], 100) + np.where(early, 0.0, 2.0), np.where(code % 2, 3.0, 1.0)
     groups = Groups(code, tuple(str(g) for g in range(100)), time)
     of_x = np.column_stack([np.full(200, np.nan), x])
     effects = RowEffects.start(groups, ((0, 1), (1, 2)), of_x)
-    effects.f[:, 0], effects.h[0, :, 0], effects.omega[:] = [0.0, 0.0, 5.0, 5.0], 4.0, 25.0
-    effects.v[:], effects.q[:] = 1e-4, 1e-4
-    e = np.column_stack([np.where(early, 0.0, 5.0) + 4.0 * (x - 2.0), x])
+    effects.f[:, 0], effects.h[0, :, 0] = [0.0, 0.0, 5.0, 5.0], [4.0, 4.0, -2.0, 3.0]
+    effects.omega[:], effects.v[:], effects.q[:] = 25.0, 1e-4, 1e-4
+    h = np.array([4.0, 4.0, -2.0, 3.0])[time.astype(int)]
+    return effects, np.column_stack([np.where(early, 0.0, 5.0) + h * (x - 2.0), x])
+
+
+def test_intercepts_are_what_curves_leave(seed: int) -> None:
+    effects, e = part_ways()
     assert effects.shift() == pytest.approx(e * [1.0, 0.0])
     effects.update(e, np.ones((200, 2)), np.array([1e-4, 1.0]), np.random.default_rng(seed))
     assert effects.omega[0, 0] < 1.0  # of intercepts that are 0
+    assert effects.shift()[:, 0] == pytest.approx(e[:, 0], abs=0.1)
+
+
+def test_curves_have_variances_of_their_own(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    effects, e = part_ways()
+    both = [effects.f[:, 0].copy(), effects.h[0, :, 0].copy()]
+    squares = np.array([one @ knots_precision(effects.knots) @ one for one in both])
+    found, expected, variances = np.empty((200, 2)), np.empty((3_000, 2)), np.ones(2)
+    for one in found:
+        effects.update(e, np.ones((200, 2)), np.array([1e-4, 1.0]), rng)
+        one[:] = np.log([effects.p[0], effects.r[0, 0]])
+    for one in expected:
+        variances = draw_variances(variances, squares, 4, rng)
+        one[:] = np.log(variances)
+    assert found[30:].mean(axis=0) == pytest.approx(expected.mean(axis=0), abs=0.2)
 
 
 class Scripted:
@@ -293,6 +315,8 @@ def test_slopes_are_on_the_scale_of_their_column(seed: int) -> None:
     rng = np.random.default_rng(seed)
     groups = Groups(CODE, ("a", "b", "c"), TIME)
     effects = RowEffects.start(groups, ((0, 1), (1, 3)))
+    x = GroupPredictors(np.array([9]), np.ones((2, 1)), rng.normal(size=(3, 1)))
+    effects = replace(effects, given=x, h=np.zeros((1, 10, 3)), r=rng.gamma(2.0, size=(1, 3)))
     before = effects.scale_group(((0, 1), (1, 3)))
     effects.b[:], effects.q[:] = rng.normal(size=(3, 3)), rng.gamma(2.0, size=3)
     after = effects.scale_group(((0, 1), (1, 3)))
@@ -303,11 +327,16 @@ def test_slopes_are_on_the_scale_of_their_column(seed: int) -> None:
     of_f = np.diagonal(effects.f.T @ np.linalg.solve(R, effects.f)) / effects.p
     assert more == pytest.approx([of_f[0], of_f[1:].sum()], rel=1e-4)
     assert after[:, 0] - before[:, 0] == pytest.approx([squares[0], squares[1:].sum()])
-    assert list(after[:, 1]) == [20 + 10 + 3 + 2, 2 * (20 + 10 + 3 + 2)]
-    b, f = effects.b.copy(), effects.f.copy()
+    assert list(after[:, 1]) == [20 + 20 + 3 + 2, 2 * (20 + 20 + 3 + 2)]
+    effects.h[:] = rng.normal(size=(1, 10, 3))
+    of_h = np.diagonal(effects.h[0].T @ np.linalg.solve(R, effects.h[0])) / effects.r[0]
+    more = effects.scale_group(((0, 1), (1, 3)))[:, 0] - after[:, 0] - more
+    assert more == pytest.approx([of_h[0], of_h[1:].sum()], rel=1e-4)
+    b, f, h = effects.b.copy(), effects.f.copy(), effects.h.copy()
     effects.rescale(np.array([2.0, 3.0, 3.0]))
     assert effects.b == pytest.approx(b * [2.0, 3.0, 3.0])
     assert effects.f == pytest.approx(f * [2.0, 3.0, 3.0])
+    assert effects.h == pytest.approx(h * [2.0, 3.0, 3.0])
 
 
 # The joint law of a sweep ----------------------------------------------------------------------
