@@ -84,12 +84,34 @@ def time_of(
     return column.x, clock
 
 
-def group_notes(groups: Groups | None) -> list[str]:
-    """Return what a user should know of the groups of a table."""
+def group_notes(groups: Groups | None, encoded: Sequence[EncodedColumn]) -> list[str]:
+    """Return what a user should know of the groups of a table with these columns."""
     if groups is None or not groups.n:
         return []
     if groups.n == groups.code.size:
         return ["every row is a group of its own, so that role group tells nothing"]
     if groups.n == 1:
         return ["all rows are of one group, so that role group tells nothing"]
-    return []
+    if groups.time is None:
+        return []
+    first = np.unique(groups.code, return_index=True)[1]
+    names = [
+        f"'{e.column.name}'"
+        for e in encoded
+        if e.column.role is Role.FEATURE and _tells_groups_apart(e, groups.code, first)
+    ]
+    if not names:
+        return []
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [
+        f"{', '.join(names[:3])}{more}: the same in all rows of each group; what differs with such "
+        "a column over time is drawn towards zero unless it has role predictor"
+    ]
+
+
+def _tells_groups_apart(encoded: EncodedColumn, code: Array, first: Array) -> bool:
+    """Return whether a column is known in every row, and differs between groups alone."""
+    x = encoded.x
+    if encoded.column.calendar is not None or x.ndim != 1 or not encoded.observed.all():
+        return False
+    return bool(np.all(x == x[first][code]) and np.any(x != x[0]))

@@ -113,11 +113,11 @@ def test_what_is_given_is_what_links_see_of_predictors() -> None:
 
 
 def test_arms_of_a_trial_part_over_time_as_they_did(desk: Desk, here: Callable[..., Said]) -> None:
-    rows, whole = trial(1)
+    rows, whole = trial(1, 32)
     desk.put("t.csv", text(rows))
     desk.put("t.yaml", TYPES)
     told = ["impute", "t.csv", "--types", "t.yaml", "--model", "glfm", "--seed", "3", "-q"]
-    told += ["--chains", "2", "--warmup", "40", "--save", "fit"]
+    told += ["--chains", "1", "--warmup", "60", "--save", "fit"]
     assert here(*told, "--draws", "8").status == 0
     done = here(*told[:2], "--types", "t.yaml", "--resume", "fit", "--draws", "24", "-q")
     assert done.status == 0, done.stderr
@@ -131,6 +131,24 @@ def test_arms_of_a_trial_part_over_time_as_they_did(desk: Desk, here: Callable[.
     y = read(new.stdout)
     assert y[9] - y[4] == pytest.approx(-8.0, abs=2.5)
     assert abs(y[5] - y[0]) < 3.0
+
+
+def test_a_column_that_could_be_a_predictor_of_groups_is_named(
+    desk: Desk, here: Callable[..., Said]
+) -> None:
+    desk.put("t.csv", text(trial(0, 6)[0]))
+    told = ["impute", "t.csv", "--types", "t.yaml", "--dry-run"]
+    desk.put("t.yaml", TYPES)
+    said = here(*told)
+    assert said.lines("Warning") == [
+        "Warning: 'sex': the same in all rows of each group; what differs with such a column over "
+        "time is drawn towards zero unless it has role predictor"
+    ]
+    desk.put("t.yaml", TYPES.replace("visit: {type: real, role: time}", "visit: real"))
+    assert here(*told).lines("Warning") == []
+    predictor = "sex: {type: categorical, role: predictor}"
+    desk.put("t.yaml", TYPES.replace("sex: categorical", predictor))
+    assert here(*told).lines("Warning") == []
 
 
 def test_effects_of_before_there_were_predictors_are_read() -> None:
