@@ -113,17 +113,17 @@ def test_what_is_given_is_what_links_see_of_predictors() -> None:
 
 
 def test_arms_of_a_trial_part_over_time_as_they_did(desk: Desk, here: Callable[..., Said]) -> None:
-    rows, whole = trial(1, 32)
+    rows, whole = trial(1)
     desk.put("t.csv", text(rows))
     desk.put("t.yaml", TYPES)
     told = ["impute", "t.csv", "--types", "t.yaml", "--model", "glfm", "--seed", "3", "-q"]
     told += ["--chains", "1", "--warmup", "60", "--save", "fit"]
-    assert here(*told, "--draws", "8").status == 0
-    done = here(*told[:2], "--types", "t.yaml", "--resume", "fit", "--draws", "24", "-q")
+    assert here(*told, "--draws", "5").status == 0
+    done = here(*told[:2], "--types", "t.yaml", "--resume", "fit", "--draws", "16", "-q")
     assert done.status == 0, done.stderr
     assert effect(rows, read(done.stdout)) == pytest.approx(effect(rows, whole), abs=1.2)  # of -8
     told[-1] = "whole"
-    assert here(*told, "--draws", "24", "--threads", "2").stdout == done.stdout
+    assert here(*told, "--draws", "16", "--threads", "2").stdout == done.stdout
     # Two new persons without a value, who differ by their arms.
     desk.put("new.csv", text([dict(rows[n], who=f"new {n // 5}", y="") for n in range(10)]))
     new = here("impute", "new.csv", "--fit", "fit", "-q")
