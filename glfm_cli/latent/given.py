@@ -70,12 +70,14 @@ class GroupPredictors:
         return np.concatenate([self.x, np.nan_to_num(others)])
 
     def pack(self) -> dict[str, Array]:
-        """Return it as named arrays."""
+        """Return it as named arrays, none where there are no predictors."""
+        if not self.at.size:
+            return {}
         return {"effects.x": self.x, "effects.x.at": self.at, "effects.x.scale": self.scale}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], n: int, width: int) -> Self:
-        """Return what `pack` gave; none of fits of before there were any. ValueError: no such."""
+        """Return what `pack` gave; none where it gave none. ValueError: no such."""
         if "effects.x" not in arrays:
             return cls.none(n)
         at = take(arrays, "effects.x.at", np.int64, (None,))

@@ -338,8 +338,9 @@ class RowEffects:
         return RowsToJoin(self, groups, predictors)
 
     def pack(self) -> dict[str, Array]:
-        """Return it as named arrays."""
-        arrays = {f"effects.{name}": getattr(self, name) for name in ("at", "code", "time", *DRAWN)}
+        """Return it as named arrays: those of fits of before, where there are no predictors."""
+        names = [name for name in DRAWN if name not in ("h", "r") or self.given.at.size]
+        arrays = {f"effects.{name}": getattr(self, name) for name in ("at", "code", "time", *names)}
         return arrays | self.given.pack() | {"effects.step": np.array(self.step, dtype=np.float64)}
 
     @classmethod
@@ -365,7 +366,7 @@ class RowEffects:
         given = GroupPredictors.unpack(arrays, len(a), sizes.latent)
         P = given.at.size
         h, r = np.empty((0, knots.size, S)), np.empty((0, S))
-        if "effects.h" in arrays:  # fits of before had none
+        if P:
             h, r = part("h", P, knots.size, S), part("r", P, S)
         if min(x.min(initial=1.0) for x in (c, v, length, q, p, r)) <= 0.0 or step <= 0.0:
             raise ValueError("'effects' have a variance or length that is not above 0")
