@@ -33,6 +33,7 @@ class Mutant(NamedTuple):
 
 
 SLIPS = "tests/test_small_slips.py"
+ROW_EFFECTS = "tests/test_row_effects.py"
 RESUMING = "tests/test_resuming.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
@@ -51,6 +52,33 @@ FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "intercepts go the wrong way with others": Mutant(
+        "latent/row_effects.py",
+        "mean, precision = self.m[s] - away",
+        "mean, precision = self.m[s] + away",
+        ROW_EFFECTS,
+    ),
+    "curves of predictors in the variance of the common one": Mutant(
+        "latent/row_effects.py", "Q = A + R / variance[s]", "Q = A + R / self.p[s]", ROW_EFFECTS
+    ),
+    "intercepts with the curves of predictors": Mutant(
+        "latent/row_effects.py",
+        "rest = e - self.curves(self.given.x, self.code, self.time)",
+        "rest = e - curve(self.knots, self.f, self.time)",
+        ROW_EFFECTS,
+    ),
+    "lines of groups with their variances for precisions": Mutant(
+        "latent/row_laws.py",
+        "first) + np.diag(prior)",
+        "first) + np.diag(1.0 / prior)",
+        ROW_EFFECTS,
+    ),
+    "a predictor that changes within groups": Mutant(
+        "latent/given.py",
+        "at = np.flatnonzero((sd > 1e-9) & ~apart.any(axis=0))",
+        "at = np.flatnonzero(sd > 1e-9)",
+        "tests/cli/test_group_predictors.py",
+    ),
     "one stream for all versions": Mutant(
         "completion/multiple.py", "get(TABLES, number)", "get(TABLES, 1)", SLIPS
     ),

@@ -27,12 +27,14 @@ class Groups:
     code : (N,) int64, the group of each row;  labels : of the groups, none without a group column
     time : (N,) float64 by which rows of a group are ordered, None where they are not
     clock : the column that is the time, whose rows share nothing
+    given : the columns that are predictors, without that
     """
 
     code: Array
     labels: tuple[str, ...] = ()
     time: Array | None = None
     clock: int | None = None
+    given: tuple[int, ...] = ()
 
     @property
     def n(self) -> int:

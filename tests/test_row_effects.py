@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.sampling import sample
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.given import GroupPredictors
 from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.latent.grouped import GroupedState, with_groups
@@ -96,23 +98,28 @@ def test_intercepts_are_drawn_given_the_rows_of_their_group(seed: int) -> None:
 
 def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    spans = ((0, 1), (1, 2))  # the second is the time
-    time = np.array([0.0, 1.0, 3.0, 0.0])
-    fitted = RowEffects.start(Groups(np.array([0, 0, 0, 1]), ("a", "b"), time, 1), spans)
+    spans = ((0, 1), (1, 2), (2, 3))  # the second is the time, the third a predictor of groups
+    time, of_x = np.array([0.0, 1.0, 3.0, 0.0]), np.full((4, 3), np.nan)
+    of_x[:, 2] = [1.0, 1.0, 1.0, 3.0]
+    groups = Groups(np.array([0, 0, 0, 1]), ("a", "b"), time, 1)
+    fitted = RowEffects.start(groups, spans, of_x)
     fitted.a[:], fitted.m[:], fitted.omega[:] = [[0.5], [-0.5]], 0.2, 0.9
     fitted.v[:], fitted.length[:], fitted.u[:, 0] = 0.7, [[2.0], [0.8]], [1.0, 0.3, -0.4, 0.0]
     fitted.b[:], fitted.q[:] = [[0.3], [-0.2]], 0.5
     fitted.f[:] = [[0.4], [-0.6], [1.0]]  # at 0, 1 and 3
+    fitted.h[:] = [[[0.5], [0.2], [-0.3]]]
     assert fitted.step == 1.5
     # Two rows of the first group, the second of them unseen, and two of a new one.
     later = np.array([2.0, 4.5, 0.0, 1.5])
-    rows = fitted.of_new_rows(Groups(np.array([0, 0, 2, 2]), ("a", "b", "c"), later, 1))
+    of_x[:, 2] = [7.0, np.nan, np.nan, 2.5]  # of groups that the fit has, what it knew
+    groups = Groups(np.array([0, 0, 2, 2]), ("a", "b", "c"), later, 1)
+    rows = fitted.of_new_rows(groups, of_x)
     e, seen = np.array([[1.2], [9.0], [1.0], [0.4]]), np.array([[1], [0], [1], [1]])
-    noise, both = np.array([0.4, 1.0]), np.zeros((4, 1))
+    noise, both = np.array([0.4, 1.0, 1.0]), np.zeros((4, 2))
     drawn = np.empty((4_000, 4))
     for one in drawn:
         rows.update(np.hstack([e, both]), np.hstack([seen, both]), noise, rng)
-        assert np.all(rows.w[:, 1] == 0.0)
+        assert np.all(rows.w[:, 1:] == 0.0)
         one[:] = rows.w[:, 0]
     every = np.concatenate([time[:3], later])
     code = np.array([0, 0, 0, 0, 0, 1, 1])
@@ -122,7 +129,7 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     mean = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.2, 0.2])
     mean[3:5] += 0.3 * t[3:5]
     common = curve(fitted.knots, fitted.f, later)[:, 0]
-    mean[3:] += common
+    mean[3:] += common + curve(fitted.knots, fitted.h[0], later)[:, 0] * [-1.0, -1.0, 0.5, 0.5]
     # With second derivatives of 0 at both ends, and straight beyond the last.
     assert common[2] == pytest.approx(0.4)
     assert common[1] == pytest.approx(1.0 + 1.5 * (0.8 + 2.0 * (0.8 + 1.0) / (2.0 * 3.0)))
@@ -157,23 +164,37 @@ def test_what_rows_say_of_intercepts_and_slopes_is_that_of_dense_laws(seed: int)
         assert of_a[1][g] == pytest.approx(np.linalg.solve(V, e[own]).sum())
 
 
-def test_a_curve_is_drawn_from_its_dense_law(seed: int) -> None:
+def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    effects = RowEffects.start(Groups(CODE, ("a", "b", "c"), TIME), ((0, 1),))
-    effects.p[:], effects.q[:], lengths, v, noise = 0.7, 4.0, (1.7, 0.9), 0.6, 0.3
+    groups, spans = Groups(CODE, ("a", "b", "c"), TIME, 1), ((0, 1), (1, 2), (2, 3), (3, 4))
+    of_groups = np.array([2.0, 5.0, 4.0])[CODE]
+    effects = RowEffects.start(groups, spans, np.column_stack([*3 * [0 * TIME], of_groups]))
+    assert list(effects.at) == [0, 2]  # neither time nor the predictor
+    x = (of_groups - 11.0 / 3.0) / np.std([2.0, 5.0, 4.0])
+    effects.p[:], effects.q[:], effects.r[:] = 0.7, 4.0, 1.2
+    lengths, v, noise = (1.7, 0.9), 0.6, 0.3
+    effects.omega[:], effects.m[:], effects.a[:, 1] = [[1.5, 0.9], [0.9, 1.1]], [0.4, -0.2], 0.5
     series, t, same = Series.of(CODE, TIME), effects.clocked(TIME), CODE[:, None] == CODE
     seen, e = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise, rng.normal(size=10)
-    V = np.where(same, v * smooth(TIME, series.step, lengths) + 4.0 * np.outer(t, t), 0.0)
     law = SeriesLaw(series.precision(lengths), v, series.sums(seen))
-    shapes, drawn = curve(effects.knots, np.eye(10), series.time), np.empty((2_000, 10))
+    shapes, drawn = curve(effects.knots, np.eye(10), series.time), np.empty((2_500, 30))
     for one in drawn:
-        effects._draw_curve(0, series, shapes, law, series.sums(seen * e), rng)
-        one[:] = curve(effects.knots, effects.f, TIME)[:, 0]
+        effects._draw_curves(0, series, shapes, law, series.sums(seen * e), rng)
+        values = curve(effects.knots, np.column_stack([effects.f[:, 0], effects.h[0, :, 0]]), TIME)
+        one[:] = np.concatenate([*values.T, effects.a[CODE, 0]])
     away = np.abs(TIME[:, None] - TIME) / 3.0  # values at knots are the parameters
-    R, at = 0.7 * (1.0 + away) * np.exp(-away), seen > 0.0
-    gain = R[:, at] @ np.linalg.inv((R + V + noise * np.eye(10))[np.ix_(at, at)])
-    assert drawn.mean(axis=0) == pytest.approx(gain @ e[at], abs=0.06)
-    assert np.cov(drawn.T) == pytest.approx(R - gain @ R[at], abs=0.06)
+    R, at = (1.0 + away) * np.exp(-away), seen > 0.0
+    mean = 0.4 + 0.9 / 1.1 * (0.5 + 0.2)  # of intercepts, given those of the other column
+    prior = np.zeros((30, 30))
+    prior[:10, :10], prior[10:20, 10:20] = 0.7 * R, 1.2 * R
+    prior[20:, 20:] = (1.5 - 0.9**2 / 1.1) * same
+    to = np.hstack([np.eye(10), np.diag(x), np.eye(10)])[at]
+    V = np.where(same, v * smooth(TIME, series.step, lengths) + 4.0 * np.outer(t, t), 0.0)
+    V = to @ prior @ to.T + (V + noise * np.eye(10))[np.ix_(at, at)]
+    gain = prior @ to.T @ np.linalg.inv(V)
+    expected = gain @ (e[at] - mean) + np.repeat([0.0, 0.0, mean], 10)
+    assert drawn.mean(axis=0) == pytest.approx(expected, abs=0.1)
+    assert np.cov(drawn.T) == pytest.approx(prior - gain @ to @ prior, abs=0.15)
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
@@ -198,13 +219,42 @@ def test_variances_have_their_law_given_squares(seed: int) -> None:
     assert np.mean(found[10:]) == pytest.approx(mean, abs=0.03)
 
 
+def part_ways() -> tuple[RowEffects, Array]:
+    """Return curves f and h, of 100 groups without intercepts, half of them seen early, and w."""
+    code, early = np.repeat(np.arange(100), 2), np.repeat(np.arange(100) < 50, 2)
+    time, x = np.tile([0.0, 1.0], 100) + np.where(early, 0.0, 2.0), np.where(code % 2, 3.0, 1.0)
+    groups = Groups(code, tuple(str(g) for g in range(100)), time)
+    of_x = np.column_stack([np.full(200, np.nan), x])
+    effects = RowEffects.start(groups, ((0, 1), (1, 2)), of_x)
+    effects.f[:, 0], effects.h[0, :, 0] = [0.0, 0.0, 5.0, 5.0], [4.0, 4.0, -2.0, 3.0]
+    effects.omega[:], effects.v[:], effects.q[:] = 25.0, 1e-4, 1e-4
+    h = np.array([4.0, 4.0, -2.0, 3.0])[time.astype(int)]
+    return effects, np.column_stack([np.where(early, 0.0, 5.0) + h * (x - 2.0), x])
+
+
 def test_intercepts_are_what_curves_leave(seed: int) -> None:
-    effects = RowEffects.start(Groups(CODE, ("a", "b", "c"), TIME), ((0, 1),))
-    effects.f[:, 0], effects.omega[:] = np.linspace(-3.0, 4.0, 10) ** 2, 25.0
-    effects.v[:], effects.q[:], a = 1e-4, 1e-4, np.array([1.0, -2.0, 0.5])
-    e = curve(effects.knots, effects.f, TIME) + a[CODE][:, None]
-    effects.update(e, np.ones((10, 1)), np.array([1e-4]), np.random.default_rng(seed))
-    assert effects.a[:, 0] == pytest.approx(a, abs=0.1)
+    effects, e = part_ways()
+    assert effects.shift() == pytest.approx(e * [1.0, 0.0])
+    effects.update(e, np.ones((200, 2)), np.array([1e-4, 1.0]), np.random.default_rng(seed))
+    assert effects.omega[0, 0] < 1.0  # of intercepts that are 0
+    assert effects.shift()[:, 0] == pytest.approx(e[:, 0], abs=0.1)
+
+
+def test_curves_have_variances_of_their_own(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    effects, e = part_ways()
+    effects.h *= 0.05
+    e[:, 0] = effects.shift()[:, 0]
+    both = [effects.f[:, 0].copy(), effects.h[0, :, 0].copy()]
+    squares = np.array([one @ knots_precision(effects.knots) @ one for one in both])
+    found, expected, variances = np.empty((200, 2)), np.empty((3_000, 2)), np.ones(2)
+    for one in found:
+        effects.update(e, np.ones((200, 2)), np.array([1e-4, 1.0]), rng)
+        one[:] = np.log([effects.p[0], effects.r[0, 0]])
+    for one in expected:
+        variances = draw_variances(variances, squares, 4, rng)
+        one[:] = np.log(variances)
+    assert found[30:].mean(axis=0) == pytest.approx(expected.mean(axis=0), abs=0.4)
 
 
 class Scripted:
@@ -235,7 +285,8 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
     t, same = (TIME - TIME.mean()) / TIME.std(), CODE[:, None] == CODE
     e, seen = np.random.default_rng(seed).normal(size=10), np.arange(10) % 4 != 2
     before, common = np.array([0.8, 1.9, 3.0, 0.7]), np.linspace(-1.0, 0.5, 10)[:, None] ** 2
-    rest = (e - common[np.argsort(np.argsort(TIME)), 0])[seen]
+    own = np.array([[0.7], [-0.4], [0.2]])
+    rest = (e - common[np.argsort(np.argsort(TIME)), 0] - own[CODE, 0])[seen]
 
     def log_density(v: float, q: float, *lengths: float) -> float:
         K = v * smooth(TIME, series.step, lengths)  # type: ignore[arg-type]
@@ -249,7 +300,7 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
     def moved(way: float, u: float) -> bool:
         start = before if way > 0 else before * np.exp(step)
         effects.v[0], effects.q[0], *effects.length[:, 0] = start
-        effects.f[:] = common
+        effects.f[:], effects.a[:] = common, own
         rng: Any = Scripted([way * one for one in step], u)
         shapes = curve(effects.knots, np.eye(10), series.time)
         effects._draw_series(0, series, shapes, e, seen / noise, rng)
@@ -266,6 +317,8 @@ def test_slopes_are_on_the_scale_of_their_column(seed: int) -> None:
     rng = np.random.default_rng(seed)
     groups = Groups(CODE, ("a", "b", "c"), TIME)
     effects = RowEffects.start(groups, ((0, 1), (1, 3)))
+    x = GroupPredictors(np.array([9]), np.ones((2, 1)), rng.normal(size=(3, 1)))
+    effects = replace(effects, given=x, h=np.zeros((1, 10, 3)), r=rng.gamma(2.0, size=(1, 3)))
     before = effects.scale_group(((0, 1), (1, 3)))
     effects.b[:], effects.q[:] = rng.normal(size=(3, 3)), rng.gamma(2.0, size=3)
     after = effects.scale_group(((0, 1), (1, 3)))
@@ -276,18 +329,26 @@ def test_slopes_are_on_the_scale_of_their_column(seed: int) -> None:
     of_f = np.diagonal(effects.f.T @ np.linalg.solve(R, effects.f)) / effects.p
     assert more == pytest.approx([of_f[0], of_f[1:].sum()], rel=1e-4)
     assert after[:, 0] - before[:, 0] == pytest.approx([squares[0], squares[1:].sum()])
-    assert list(after[:, 1]) == [20 + 10 + 3 + 2, 2 * (20 + 10 + 3 + 2)]
-    b, f = effects.b.copy(), effects.f.copy()
+    assert list(after[:, 1]) == [20 + 20 + 3 + 2, 2 * (20 + 20 + 3 + 2)]
+    effects.h[:] = rng.normal(size=(1, 10, 3))
+    of_h = np.diagonal(effects.h[0].T @ np.linalg.solve(R, effects.h[0])) / effects.r[0]
+    more = effects.scale_group(((0, 1), (1, 3)))[:, 0] - after[:, 0] - more
+    assert more == pytest.approx([of_h[0], of_h[1:].sum()], rel=1e-4)
+    b, f, h = effects.b.copy(), effects.f.copy(), effects.h.copy()
     effects.rescale(np.array([2.0, 3.0, 3.0]))
     assert effects.b == pytest.approx(b * [2.0, 3.0, 3.0])
     assert effects.f == pytest.approx(f * [2.0, 3.0, 3.0])
+    assert effects.h == pytest.approx(h * [2.0, 3.0, 3.0])
 
 
 # The joint law of a sweep ----------------------------------------------------------------------
 
 
 def grouped(timed: bool) -> JointLaw:
-    """Return the joint law of a bias, groups and series; numbers, categories and an order."""
+    """Return the joint law of a bias, groups and series; numbers, categories and an order.
+
+    With time the groups have a predictor besides.
+    """
     config = GlfmConfig(max_features=0, noise_shape=3.0, noise_rate=2.0, bias_variance=0.5)
     links = bsvd_prior.make_links(ColumnType.REAL, ColumnType.ORDINAL, ColumnType.CATEGORICAL)
     groups = Groups(CODE, ("a", "b", "c"), TIME if timed else None)
@@ -297,7 +358,13 @@ def grouped(timed: bool) -> JointLaw:
     def new_chain(seed: int, index: int) -> Chain:
         xs = tuple(np.where(column, 1.0, np.nan) for column in seen.T)
         problem = Problem(model, config, links, xs, groups=groups)
-        return start_chain(problem, Streams(seed, index))
+        chain = start_chain(problem, Streams(seed, index))
+        effects = chain.state.effects
+        if timed:
+            x = GroupPredictors(np.array([9]), np.ones((2, 1)), np.array([[1.2], [-1.0], [-0.2]]))
+            h, r = np.zeros((1, *effects.f.shape)), np.ones((1, effects.p.size))
+            chain.state.effects = replace(effects, given=x, h=h, r=r)
+        return chain
 
     def draw_prior(chain: Chain, rng: np.random.Generator) -> None:
         state, effects = chain.state, chain.state.effects
@@ -349,6 +416,8 @@ def draw_effects(effects: RowEffects, rng: np.random.Generator) -> None:
         away = np.abs(effects.knots[:, None] - effects.knots) / 3.0  # of times from 0 to 9
         R = np.linalg.cholesky((1.0 + away) * np.exp(-away) + 1e-9 * np.eye(10))
         effects.f[:] = np.sqrt(effects.p) * (R @ rng.standard_normal((10, S)))
+        effects.r[:] = np.abs(rng.standard_cauchy((1, S))) ** 2
+        effects.h[0] = np.sqrt(effects.r[0]) * (R @ rng.standard_normal((10, S)))
         effects.q[:] = np.abs(rng.standard_cauchy(S)) ** 2
         effects.b[:] = np.sqrt(effects.q) * rng.standard_normal((G, S))
 
@@ -384,6 +453,9 @@ def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
         found["p"] = odd(np.log(effects.p))
         found["f"] = odd(effects.f / np.sqrt(effects.p)).sum(axis=0)
         found["f square"] = even(effects.f / np.sqrt(effects.p)).sum(axis=0)
+        found["r"] = odd(np.log(effects.r[0]))
+        h = effects.h[0] / np.sqrt(effects.r[0])
+        found["h"] = [odd(h).sum(), even(h).sum(), (odd(effects.f) * odd(effects.h[0])).sum()]
         found["b"] = odd(effects.b / np.sqrt(effects.q)).sum(axis=0)
         found["b square"] = even(effects.b / np.sqrt(effects.q)).sum(axis=0)
         u = effects.u / np.sqrt(effects.v)

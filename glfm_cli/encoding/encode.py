@@ -59,7 +59,7 @@ def encode(
             kept[column.name, SLIPS] = slips
     encoded += calendar_of(encoded, table.num_columns, schema.file)
     data = data_of(table, columns, encoded, notes, file, kept=kept)
-    return replace(data, notes=(*data.notes, *group_notes(data.groups)))
+    return replace(data, notes=(*data.notes, *group_notes(data.groups, data.columns)))
 
 
 def data_of(

@@ -31,10 +31,11 @@ def groups_of(
     Raises TableError: a cell of role group or time is missing; names row and column.
     """
     time, clock = time_of(encoded, file)
+    given = predictors_of(encoded)
     index = next((i for i, c in enumerate(columns) if c.role is Role.GROUP), None)
     if index is None:
         code = np.zeros(table.num_rows, np.int64)
-        return None if time is None else Groups(code, (), time, clock)
+        return None if time is None else Groups(code, (), time, clock, given)
     source = open_column(table, index, columns[index], file)
     gone = missing_cells(source)
     if gone.any():
@@ -47,7 +48,12 @@ def groups_of(
     texts, of_row = distinct_texts(source)
     place = {name: number for number, name in enumerate(known)}
     numbers = np.array([place.setdefault(str(text), len(place)) for text in texts], dtype=np.int64)
-    return Groups(numbers[of_row], tuple(place), time, clock)
+    return Groups(numbers[of_row], tuple(place), time, clock, given)
+
+
+def predictors_of(encoded: Sequence[EncodedColumn]) -> tuple[int, ...]:
+    """Return the numbers, among those modelled, of the columns of role predictor."""
+    return tuple(d for d, e in enumerate(encoded) if e.column.role is Role.PREDICTOR)
 
 
 def time_of(
@@ -78,12 +84,34 @@ def time_of(
     return column.x, clock
 
 
-def group_notes(groups: Groups | None) -> list[str]:
-    """Return what a user should know of the groups of a table."""
+def group_notes(groups: Groups | None, encoded: Sequence[EncodedColumn]) -> list[str]:
+    """Return what a user should know of the groups of a table with these columns."""
     if groups is None or not groups.n:
         return []
     if groups.n == groups.code.size:
         return ["every row is a group of its own, so that role group tells nothing"]
     if groups.n == 1:
         return ["all rows are of one group, so that role group tells nothing"]
-    return []
+    if groups.time is None:
+        return []
+    first = np.unique(groups.code, return_index=True)[1]
+    names = [
+        f"'{e.column.name}'"
+        for e in encoded
+        if e.column.role is Role.FEATURE and _tells_groups_apart(e, groups.code, first)
+    ]
+    if not names:
+        return []
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [
+        f"{', '.join(names[:3])}{more}: the same in all rows of each group; what differs with such "
+        "a column over time is drawn towards zero unless it has role predictor"
+    ]
+
+
+def _tells_groups_apart(encoded: EncodedColumn, code: Array, first: Array) -> bool:
+    """Return whether a column is known in every row, and differs between groups alone."""
+    x = encoded.x
+    if encoded.column.calendar is not None or x.ndim != 1 or not encoded.observed.all():
+        return False
+    return bool(np.all(x == x[first][code]) and np.any(x != x[0]))

@@ -19,6 +19,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import broke_down
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw
+from glfm_cli.latent.given import given_of
 from glfm_cli.latent.model import Cells, GaussianModel, Problem, gaussian, take
 from glfm_cli.links import Link, Params
 from glfm_cli.links.law import normal
@@ -280,6 +281,7 @@ def empty_cells(problem: Problem, threads: int = 1, block: int | None = None) ->
         layout=problem.layout,
         threads=threads,
         groups=problem.groups,
+        given=given_of(problem),
         of_fit=problem.of_fit,
     )
 

@@ -59,7 +59,8 @@ class WithGroups(PlainModel):
         """Return the model's start, without effects."""
         assert cells.groups is not None
         own = self.inner.start(cells, self._beside(cells, config), streams)
-        return GroupedState(own, RowEffects.start(cells.groups, cells.spans), cells.spans)
+        effects = RowEffects.start(cells.groups, cells.spans, cells.given)
+        return GroupedState(own, effects, cells.spans)
 
     def _beside(self, cells: Cells, config: Any) -> Any:
         """Return the settings of the model beside the part of these rows."""
@@ -151,7 +152,7 @@ class WithGroups(PlainModel):
         """
         assert cells.groups is not None
         assert isinstance(draw.effects, RowEffects)
-        new = draw.effects.of_new_rows(cells.groups)
+        new = draw.effects.of_new_rows(cells.groups, cells.given)
         noise = self.inner.noise(draw.own)[cells.column]
         observed = cells.observed[:, cells.column] != 0
         start, begun = cells.y.copy(), False

@@ -136,6 +136,7 @@ class Cells:
     layout : of a sparse one the N rows are the listed cells, S = 1
     threads : that one chain may use; nothing drawn depends on it
     groups : of rows that belong together
+    given : (N, S) y of predictors of groups in time, NaN elsewhere; None without (given.py)
     of_fit : that of the problem, where rows of a fit are folded in as if they were new
     """
 
@@ -153,6 +154,7 @@ class Cells:
     layout: Layout = DENSE
     threads: int = 1
     groups: Groups | None = None
+    given: Array | None = None
     of_fit: Array | None = None
 
     @property

@@ -1,10 +1,12 @@
 """What rows of a group share, and rows that follow one another: a Gaussian part of eta.
 
-    w_ns = f_s(t_n) + a_gs + b_gs t_n + u_ns      a row n of group g at time t;  s a latent column
+    w_ns = f_s(t_n) + sum_p x_gp h_ps(t_n) + a_gs + b_gs t_n + u_ns
+                                           a row n of group g at time t;  s a latent column
     a_g ~ N(m, Omega)         intercepts of a group                m ~ N(0, I)
     Omega | c ~ InvWishart(S + 1, 4 diag(1 / c))                    c_s ~ InvGamma(1/2, 1)
     f_s: natural cubic spline through values ~ N(0, p_s R) at J knots; R in `knots_precision`
-    b_gs ~ N(0, q_s)                                     sqrt(p_s), sqrt(q_s) ~ half-Cauchy(1)
+    h_ps: another, values ~ N(0, r_ps R), of predictors x_g that never change in a group (given.py)
+    b_gs ~ N(0, q_s)                         sqrt(p_s), sqrt(q_s), sqrt(r_ps) ~ half-Cauchy(1)
     u_.s ~ N(0, v_s K_s),    within a group K_s = (l e^(-r / l) - k e^(-r / k)) / (l - k),
     r = |t - t'|, l = l_s and k = k_s, and 0 between two;    sqrt(v_s) ~ half-Cauchy(1)
     log(l_s / median step) ~ N(log 5, 1.5^2),    log(k_s / median step) ~ N(log 0.5, 2^2)
@@ -15,9 +17,10 @@ autoregression of second order in continuous time, with real roots: of first ord
 below the steps, differentiable with correlation (1 + r / l) e^(-r / l) where k = l. With its
 velocity it is Markov: the precision of both is banded in the order of time. All is drawn exactly,
 given the residuals of observed cells, e = y - eta of the model ~ N(w, noise): a jointly over
-columns, with b and u integrated out; so v, l, k and q by Metropolis steps, and f; b with u
-integrated out; u by one factorisation a column. Without times there are no f, b and u, without
-groups no f, a and b.
+columns, with b and u integrated out; so v, l, k and q by Metropolis steps; f and every h with a of
+the column integrated out besides, then a; b with u integrated out; u by one factorisation a column.
+Without times there are no f, h, b and u, without groups no f, h, a and b. Latent columns of x have
+no effects.
 
 Cost of a sweep: O(G S^3 + N S). Memory: G S + N S doubles.
 """
@@ -33,6 +36,7 @@ import numpy as np
 from numpy.random import Generator
 
 from glfm_cli.arrays import Array, Groups
+from glfm_cli.latent.given import GroupPredictors
 from glfm_cli.latent.model import Sizes, Spans, take
 from glfm_cli.latent.row_laws import (
     Series,
@@ -49,7 +53,7 @@ from glfm_cli.latent.row_laws import (
     knots_precision,
 )
 
-DRAWN = ("a", "m", "c", "omega", "u", "v", "length", "b", "q", "f", "p")
+DRAWN = ("a", "m", "c", "omega", "u", "v", "length", "b", "q", "f", "p", "h", "r")
 DEGREES = 2.0  # of the half-t priors of sds
 LENGTH = np.log([5.0, 0.5])  # prior of the logs of l and k, in median steps of time
 LENGTH_SD = np.array([1.5, 2.0])
@@ -62,11 +66,13 @@ HELD = 1e8  # precision by which rows that are known already are held
 class RowEffects:
     """The part's state, or a snapshot of it.
 
-    at : (S,) int64, the latent columns that have effects, in all `width` of them: not the time's
+    at : (S,) int64, the latent columns that have effects, in all `width` of them: not the time's,
+        nor those of x
     code, time : (N,) of the rows;  a : (G, S);  m, c : (S,);  omega : (S, S)
     u : (N, S), or (0, S) without times;  v : (S,);  length : (2, S), l and k
     b : (G, S), or (0, S) without times;  q : (S,);  step : the median step of time
     f : (J, S), or (0, S) without groups or times;  p : (S,);  knots : (J,)
+    h : (P, J, S);  r : (P, S);  given : x and the latent columns where they are
     energy : (S,) squares of u and its velocity in units of their prior sds, when they were drawn
     """
 
@@ -85,18 +91,25 @@ class RowEffects:
     q: Array
     f: Array
     p: Array
+    h: Array
+    r: Array
     knots: Array
     step: float
     energy: Array
+    given: GroupPredictors
 
     @classmethod
-    def start(cls, groups: Groups, spans: Spans) -> Self:
-        """Return a state without effects."""
-        every = [range(*span) for d, span in enumerate(spans) if d != groups.clock]
-        at = np.array([s for span in every for s in span], dtype=np.int64)
-        S, timed = at.size, groups.time is not None
+    def start(cls, groups: Groups, spans: Spans, predictors: Array | None = None) -> Self:
+        """Return a state without effects; y of predictors (N, width) are NaN elsewhere."""
+        timed = groups.time is not None
         time = groups.time if groups.time is not None else np.empty(0)
-        knots = knots_of(time, groups.n)
+        knots, given = knots_of(time, groups.n), GroupPredictors.none(groups.n)
+        if knots.size and predictors is not None:
+            given = GroupPredictors.of(predictors, groups.code, groups.n)
+        every = [range(*span) for d, span in enumerate(spans) if d != groups.clock]
+        known = set(given.at)
+        at = np.array([s for span in every for s in span if s not in known], dtype=np.int64)
+        S, P = at.size, given.at.size
         return cls(
             at=at,
             width=spans[-1][1],
@@ -113,9 +126,12 @@ class RowEffects:
             q=np.full(S, FIRST_VARIANCE),
             f=np.zeros((knots.size, S)),
             p=np.full(S, FIRST_VARIANCE),
+            h=np.zeros((P, knots.size, S)),
+            r=np.full((P, S), FIRST_VARIANCE),
             knots=knots,
             step=Series.of(groups.code, time).step if timed else 1.0,
             energy=np.zeros(S),
+            given=given,
         )
 
     def copy(self) -> RowEffects:
@@ -132,8 +148,15 @@ class RowEffects:
         if len(self.b):
             w[:, self.at] += self.slope_part(rows)
         if len(self.f):
-            w[:, self.at] += curve(self.knots, self.f, self.time[rows])
+            w[:, self.at] += self.curves(self.given.x, self.code[rows], self.time[rows])
         return w
+
+    def curves(self, x: Array, code: Array, time: Array) -> Array:
+        """Return what groups share in time (n, S), of rows of groups with predictors x (G, P)."""
+        found = curve(self.knots, self.f, time)
+        for x_p, h in zip(x.T, self.h, strict=True):
+            found += x_p[code, None] * curve(self.knots, h, time)
+        return found
 
     @cached_property
     def clock(self) -> tuple[float, float]:
@@ -166,18 +189,20 @@ class RowEffects:
             if series is None:
                 law = group_sums(self.code, len(self.a), e, observed, noise)
             else:
-                rest = e - (shapes @ self.f)[series.node] if len(self.f) else e
+                rest = e
+                if len(self.f):
+                    rest = e - self.curves(self.given.x, self.code, self.time)
                 law = self.of_intercepts(series, observed / noise, rest, len(self.a))
             self.a[:] = draw_intercepts(*law, self.m, self.omega, rng)
             self._draw_law(rng)
         if series is not None:
-            rest = e - self.a[self.code] if len(self.a) else e
             for s in range(self.m.size):
-                seen = observed[:, s] / noise[s]
-                self._draw_series(s, series, shapes, rest[:, s], seen, rng)
+                self._draw_series(s, series, shapes, e[:, s], observed[:, s] / noise[s], rng)
             if len(self.f):
-                squares = np.sum(self.f * (knots_precision(self.knots) @ self.f), axis=0)
-                self.p[:] = draw_variances(self.p, squares, len(self.f), rng)
+                R, J = knots_precision(self.knots), len(self.f)
+                self.p[:] = draw_variances(self.p, np.sum(self.f * (R @ self.f), axis=0), J, rng)
+                for r, h in zip(self.r, self.h, strict=True):
+                    r[:] = draw_variances(r, np.sum(h * (R @ h), axis=0), J, rng)
 
     def of_intercepts(self, series: Series, seen: Array, e: Array, n: int) -> tuple[Array, Array]:
         """Return A and B (n, S) of what rows (n_rows, S) say of intercepts, without b and u."""
@@ -206,8 +231,10 @@ class RowEffects:
     ) -> None:
         """Draw v, l, k, q, f, b and u of one latent column; shapes (M, J) of curves."""
         precision, whole, sloped = series.sums(seen), series.sums(seen * e), len(self.b) > 0
-        t = self.clocked(series.time)
-        b = whole - precision * (shapes @ self.f[:, s] if len(self.f) else 0.0)
+        t, known = self.clocked(series.time), np.zeros(series.code.size)
+        if sloped:
+            known = self.a[series.code, s] + self._curves_of(s, series, shapes)
+        b = whole - precision * known
         own = np.log([self.v[s], self.q[s], *self.length[:, s]])
         now = -np.inf
         for number in range(PROPOSALS + 1):
@@ -229,8 +256,8 @@ class RowEffects:
         self.v[s], self.q[s], *self.length[:, s] = np.exp(own)
         law, lines = kept
         if len(self.f):
-            self._draw_curve(s, series, shapes, law, whole, rng)
-            b = whole - precision * (shapes @ self.f[:, s])
+            self._draw_curves(s, series, shapes, law, whole, rng)
+            b = whole - precision * (self.a[series.code, s] + self._curves_of(s, series, shapes))
             lines = law.lines(b, t[:, None], series.code, len(self.b))
         if lines is not None:
             self.b[:, s] = draw_slopes(lines[0][:, 0, 0], lines[1][:, 0], self.q[s], rng)
@@ -238,20 +265,44 @@ class RowEffects:
         u, self.energy[s] = law.draw(b, rng)
         self.u[:, s] = u[series.node]
 
-    def _draw_curve(
+    def _curves_of(self, s: int, series: Series, shapes: Array) -> Array:
+        """Return f and all x h of one latent column at the times of groups (M,)."""
+        if not len(self.f):
+            return np.zeros(series.code.size)
+        values = self.f[:, s] + self.given.x[series.code] @ self.h[:, :, s]
+        return np.asarray(np.sum(shapes * values, axis=1))
+
+    def _draw_curves(
         self, s: int, series: Series, shapes: Array, law: SeriesLaw, b: Array, rng: Generator
     ) -> None:
-        """Draw f of one latent column without b and u, given sums b (M,) of all three and noise."""
-        A, B = law.shared(b, self.clocked(series.time), shapes, series.code, self.q[s])
-        Q = A + knots_precision(self.knots) / self.p[s]
-        self.f[:, s] = draw_normals(Q[None], B[None], rng)[0]
+        """Draw f, every h and a of one latent column given sums b (M,) of all parts and noise.
+
+        The curves one after another, given a of other columns: without that of this, b and u.
+        """
+        code, R, inverse = series.code, knots_precision(self.knots), np.linalg.inv(self.omega)
+        own = np.column_stack([np.ones(code.size), self.clocked(series.time)])
+        away = np.delete(self.a - self.m, s, axis=1) @ np.delete(inverse[s], s)
+        mean, precision = self.m[s] - away / inverse[s, s], inverse[s, s]  # of a given others
+        prior = np.array([precision, 1.0 / self.q[s]])
+        left = b - law.seen * (mean[code] + self._curves_of(s, series, shapes))
+        curves = [(np.ones(len(self.a)), self.f, self.p)]
+        curves += [*zip(self.given.x.T, self.h, self.r, strict=True)]
+        for x, values, variance in curves:
+            X = x[code, None] * shapes
+            left += law.seen * (X @ values[:, s])
+            A, B = law.shared(left, own, prior, X, code)
+            Q = A + R / variance[s]
+            values[:, s] = draw_normals(Q[None], B[None], rng)[0]
+            left -= law.seen * (X @ values[:, s])
+        A, B = intercept_law(*law.lines(left, own, code, len(self.a)), self.q[s])
+        self.a[:, s] = mean + draw_slopes(A, B, 1.0 / precision, rng)
 
     def scale_group(self, spans: tuple[tuple[int, int], ...]) -> Array:
         """Return, per column, squares in units of their prior sd, and their number (D, 2).
 
         A move along the scale of a column multiplies a, m and 1 / sqrt(c) with it, rows and columns
-        of Omega, f, b, u and its velocity: of the first and third the change of density and volume
-        cancels but for that of normals m and 1 / sqrt(c) of variances 1 and 1/2.
+        of Omega, f, h, b, u and its velocity: of the first and third the change of density and
+        volume cancels but for that of normals m and 1 / sqrt(c) of variances 1 and 1/2.
         """
         found = np.zeros((len(spans), 2))
         times = Series.of(self.code, self.time, self.step).code.size if len(self.u) else 0
@@ -264,9 +315,10 @@ class RowEffects:
                 found[d, 0] += float(np.sum(self.b[:, at] ** 2 / self.q[at]))
                 found[d, 0] += float(np.sum(self.energy[at]))
             if len(self.f):
-                f = self.f[:, at]
-                found[d, 1] += f.size
-                found[d, 0] += np.sum(f * (knots_precision(self.knots) @ f) / self.p[at])
+                R = knots_precision(self.knots)
+                for f, p in ((self.f, self.p), *zip(self.h, self.r, strict=True)):
+                    found[d, 1] += f[:, at].size
+                    found[d, 0] += np.sum(f[:, at] * (R @ f[:, at]) / p[at])
         return found
 
     def rescale(self, factor: Array) -> None:
@@ -279,15 +331,17 @@ class RowEffects:
         self.u *= factor
         self.b *= factor
         self.f *= factor
+        self.h *= factor
 
-    def of_new_rows(self, groups: Groups) -> RowsToJoin:
+    def of_new_rows(self, groups: Groups, predictors: Array | None = None) -> RowsToJoin:
         """Return what new rows have in common with these, and with one another."""
-        return RowsToJoin(self, groups)
+        return RowsToJoin(self, groups, predictors)
 
     def pack(self) -> dict[str, Array]:
-        """Return it as named arrays."""
-        arrays = {f"effects.{name}": getattr(self, name) for name in ("at", "code", "time", *DRAWN)}
-        return arrays | {"effects.step": np.array(self.step, dtype=np.float64)}
+        """Return it as named arrays: those of fits of before, where there are no predictors."""
+        names = [name for name in DRAWN if name not in ("h", "r") or self.given.at.size]
+        arrays = {f"effects.{name}": getattr(self, name) for name in ("at", "code", "time", *names)}
+        return arrays | self.given.pack() | {"effects.step": np.array(self.step, dtype=np.float64)}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes) -> Self:
@@ -309,13 +363,18 @@ class RowEffects:
         m, c, omega, v, length = (part(name, *shape) for name, shape in shapes.items())
         knots, step = knots_of(time, len(a)), float(part("step"))
         f, p = part("f", knots.size, S), part("p", S)
-        if min(x.min(initial=1.0) for x in (c, v, length, q, p)) <= 0.0 or step <= 0.0:
+        given = GroupPredictors.unpack(arrays, len(a), sizes.latent)
+        P = given.at.size
+        h, r = np.empty((0, knots.size, S)), np.empty((0, S))
+        if P:
+            h, r = part("h", P, knots.size, S), part("r", P, S)
+        if min(x.min(initial=1.0) for x in (c, v, length, q, p, r)) <= 0.0 or step <= 0.0:
             raise ValueError("'effects' have a variance or length that is not above 0")
         try:
             np.linalg.cholesky(omega)
         except np.linalg.LinAlgError:
             raise ValueError("'effects.omega' is not positive definite") from None
-        rest = u, v, length, b, q, f, p, knots, step, np.zeros(S)
+        rest = u, v, length, b, q, f, p, h, r, knots, step, np.zeros(S), given
         return cls(at, sizes.latent, code, time, a, m, c, omega, *rest)
 
 
@@ -325,7 +384,7 @@ class RowsToJoin:
     w : (n, width), which `update` draws
     """
 
-    def __init__(self, fitted: RowEffects, groups: Groups) -> None:
+    def __init__(self, fitted: RowEffects, groups: Groups, predictors: Array | None) -> None:
         self.fitted, self.n, S = fitted, groups.code.size, fitted.m.size
         G = len(fitted.a)
         self.new = max(groups.n - G, 0)
@@ -334,7 +393,8 @@ class RowsToJoin:
         self.b = np.concatenate([fitted.b, np.zeros((self.new if len(fitted.b) else 0, S))])
         self.common = np.zeros((self.n, S))
         if len(fitted.f) and groups.time is not None:
-            self.common = curve(fitted.knots, fitted.f, groups.time)
+            x = fitted.given.joined(predictors, self.code, G + self.new)
+            self.common = fitted.curves(x, self.code, groups.time)
         self.t = np.zeros(self.n) if groups.time is None else fitted.clocked(groups.time)
         self.u = np.zeros((self.n, S))
         self.series: Series | None = None

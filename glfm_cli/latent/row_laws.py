@@ -151,15 +151,22 @@ class SeriesLaw:
         wide[::2] = self.seen[:, None] * X
         return X - dpbtrs(self.factor, wide, lower=1)[0][::2]
 
-    def shared(self, b: Array, t: Array, X: Array, code: Array, q: float) -> tuple[Array, Array]:
-        """Return A (J, J) and B (J,) of X (M, J) that groups share, without slopes ~ N(0, q)."""
-        left, of_slope = self.left(X), self.left(t[:, None])[:, 0]
+    def shared(
+        self, b: Array, own: Array, prior: Array, X: Array, code: Array
+    ) -> tuple[Array, Array]:
+        """Return A (J, J) and B (J,) of X (M, J) that groups share.
+
+        own : (M, k) what each group has weights of its own for;  prior : (k,) their precisions
+        """
+        left, of_own = self.left(X), self.left(own)
         first = np.flatnonzero(np.diff(code, prepend=-1))
-        cross = np.add.reduceat((self.seen * of_slope)[:, None] * X, first)
-        precision = np.add.reduceat(self.seen * of_slope * t, first) + 1.0 / q
-        own = cross / precision[:, None]
-        B = left.T @ b - own.T @ np.add.reduceat(of_slope * b, first)
-        return X.T @ (self.seen[:, None] * left) - own.T @ cross, B
+        weighted = self.seen[:, None] * of_own
+        cross = np.add.reduceat(weighted[:, :, None] * X[:, None], first)
+        Q = np.add.reduceat(weighted[:, :, None] * own[:, None], first) + np.diag(prior)
+        gain = np.linalg.solve(Q, cross)
+        B = left.T @ b - np.einsum("gkj,gk->j", gain, np.add.reduceat(of_own * b[:, None], first))
+        A = X.T @ (self.seen[:, None] * left) - np.einsum("gki,gkj->ij", gain, cross)
+        return A, B
 
     def lines(self, b: Array, X: Array, code: Array, n: int) -> tuple[Array, Array]:
         """Return A (n, k, k) and B (n, k): X' V^-1 X and X' V^-1 e over the times of each group.

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from glfm_cli.arrays import Array, Groups
-from glfm_cli.encoding import Data, EncodedColumn, time_of
+from glfm_cli.encoding import Data, EncodedColumn, predictors_of, time_of
 from glfm_cli.encoding.trials import MOST_TRIALS
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import inner
@@ -120,7 +120,7 @@ def _read_groups(
     code = take(arrays, "groups", np.int64, (header.n_rows,))
     if np.any((code < 0) | (code >= max(len(header.groups), 1))):
         raise ValueError("'groups' has a number that is no group's")
-    return Groups(code, header.groups, *time_of(columns))
+    return Groups(code, header.groups, *time_of(columns), predictors_of(columns))
 
 
 def _read_weights(arrays: Mapping[str, Array], n_rows: int) -> Array | None:
