@@ -38,6 +38,25 @@ def test_every_unobserved_pair_is_predicted_in_long_form(matrix: Any) -> None:
     assert said.lines("Error") == []
 
 
+def test_two_levels_are_predicted_alike_with_an_order_and_without(matrix: Any) -> None:
+    found = {}
+    matrix.put("table.csv", RATINGS.replace(",3\n", ",2\n"))
+    for kind in ("ordinal", "categorical"):
+        matrix.put("types.yaml", TYPES.replace("ordinal", kind))
+        rows = rows_of(matrix.complete("--warmup", "20", "--draws", "10")[1])
+        found[kind] = [(row["estimate"], row["p_1"], row["p_2"]) for row in rows]
+    assert found["categorical"] == found["ordinal"]
+
+
+@pytest.mark.parametrize("kind", ["real", "ordinal", "categorical", "count"])
+def test_a_single_row_or_column_is_completed(matrix: Any, kind: str) -> None:
+    matrix.put("types.yaml", TYPES.replace("ordinal", kind))
+    for cells in ("a,x,1\na,y,2\na,z,\n", "a,x,1\nb,x,2\nc,x,\n"):
+        matrix.put("table.csv", "user,item,rating\n" + cells)
+        (row,) = rows_of(matrix.complete("--warmup", "20", "--draws", "10")[1])
+        assert float(row["estimate"]) >= 0.0
+
+
 def test_ids_that_only_pairs_have_are_predicted_and_named(matrix: Any) -> None:
     matrix.put("pairs.csv", "user,item\nu1,1\nnew,1\nnew,77\n")
     said = matrix.impute("--pairs", "pairs.csv", "-o", "out.csv", "--save", "fit.glfm")

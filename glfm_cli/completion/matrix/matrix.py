@@ -28,6 +28,7 @@ from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig, make_link
+from glfm_cli.links.binary import BinaryLink
 from glfm_cli.links.numeric import NumericLink
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, gather
 
@@ -229,7 +230,7 @@ def _link(value: EncodedColumn, config: LinkConfig, *, rates: bool) -> Link:
     link = make_link(value, replace(config, atoms=False), rates=rates, weights=True)
     if value.column.bounds != (None, None) and isinstance(link, NumericLink):
         link = link.clamped()
-    if link.n_latent != 1:
+    if link.n_latent != 1 or (isinstance(link, BinaryLink) and link.n_levels != 2):
         raise SchemaError(
             f"a matrix of categories needs two levels, this has {len(value.levels)}",
             column=value.column.name,
