@@ -18,6 +18,7 @@ from glfm_cli.encoding.successes import encode_successes
 from glfm_cli.encoding.trials import pack_trials, trials_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import Column, Role, Schema
+from glfm_cli.schema.types import EXPECTED_COUNT, LARGEST_COUNT, SMALLER_COUNT
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,9 @@ def encode_triplets(
             column=columns[place[Role.VALUE]].name,
             expected="at least one count above 0" if zeros else "at least one value",
         )
+    if zeros and np.any(x > LARGEST_COUNT):
+        large = x > LARGEST_COUNT
+        raise sources[Role.VALUE].cell_error(large, EXPECTED_COUNT, SMALLER_COUNT)
     order = seen[np.lexsort((column_of[seen], row[seen]))]
     first = np.ones(order.size, dtype=bool)
     first[1:] = (np.diff(row[order]) != 0) | (np.diff(column_of[order]) != 0)
