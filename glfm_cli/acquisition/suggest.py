@@ -18,6 +18,7 @@ from glfm_cli.completion import Kept, TableLike, Types, as_table, plan_session, 
 from glfm_cli.completion.impute import requested_pairs
 from glfm_cli.completion.matrix import MatrixData, Pairs
 from glfm_cli.completion.models import Asked, named
+from glfm_cli.completion.prepare import with_pairs_read
 from glfm_cli.completion.saved import encoded_of_fit, is_saved_fit
 from glfm_cli.encoding import Data, layout_of
 from glfm_cli.errors import SchemaError, TableError, UsageError
@@ -151,6 +152,7 @@ def suggest(
     """
     groups = sampling or Sampling(), matrix or MatrixOptions(), choice or Choice()
     sampling, matrix, choice = gather(options, *groups)
+    matrix = with_pairs_read(matrix)
     cost = (None, None) if choice.cost is None else as_table(choice.cost)
     if is_saved_fit(table):
         threads = {} if sampling.threads is None else {"threads": sampling.threads}
@@ -233,7 +235,7 @@ def _pairs(data: MatrixData, matrix: MatrixOptions, choice: Choice) -> PairCells
     if known.any():
         raise TableError(
             "this pair has a value already",
-            file=None if isinstance(matrix.pairs, pa.Table) else str(matrix.pairs),
+            file=as_table(matrix.pairs)[1],
             row=int(np.argmax(known)) + 1,
             expected="pairs without one to choose from",
         )
