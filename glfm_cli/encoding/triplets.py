@@ -65,6 +65,7 @@ class Triplets:
     row, column : (m,) int32
     value : what the values are, `x` (m,) those of the cells; of a binomial one see trials.py. Where
         absent pairs are zeros, NaN of pairs that are missing all the same
+    blank : row and column (k,) int64 of what the table lists without a value, in its order
     """
 
     rows: Ids
@@ -72,6 +73,7 @@ class Triplets:
     row: Array
     column: Array
     value: EncodedColumn
+    blank: tuple[Array, Array] = (np.empty(0, np.int64), np.empty(0, np.int64))
 
     @property
     def trials(self) -> Array | None:
@@ -165,8 +167,9 @@ def encode_triplets(
         levels,
         style=style_of(sources[Role.VALUE], x),
     )
-    kept = order[first]
-    return Triplets(rows, ids, row[kept].astype(np.int32), column_of[kept].astype(np.int32), value)
+    kept, blank = order[first], (row[~known], column_of[~known])
+    where = row[kept].astype(np.int32), column_of[kept].astype(np.int32)
+    return Triplets(rows, ids, *where, value, blank)
 
 
 def encode_ids(source: Source) -> tuple[Ids, Array]:

@@ -71,7 +71,7 @@ def test_the_own_table_is_predicted_from_the_draws_as_they_are(fitted: Any, here
 
 
 def test_new_rows_and_columns_are_predicted(fitted: Any, here: Any) -> None:
-    fitted.put("new.csv", HEAD + "n1,0,3\nn1,9,1\nu2,9,2\nn2,1,\n")
+    fitted.put("new.csv", HEAD + "n1,0,3\nn1,9,1\nu2,9,2\n")
     fitted.put("more.csv", "user,age\nn1,30\nn2,50\nn3,70\n")
     given = ("--fit", "fit.glfm", "--row-features", "more.csv")
     first, again = (here("impute", "new.csv", *given, "--threads", n) for n in ("1", "2"))
@@ -86,6 +86,18 @@ def test_new_rows_and_columns_are_predicted(fitted: Any, here: Any) -> None:
     assert found == expected
     for row in rows:
         assert abs(sum(float(row[f"p_{r}"]) for r in (1, 2, 3)) - 1.0) < 1e-9
+
+
+@pytest.mark.parametrize("more", ["", "n1,0,3\n"])
+def test_a_fit_answers_the_pairs_that_its_table_lists_without_a_value(
+    fitted: Any, here: Any, more: str
+) -> None:
+    fitted.put("new.csv", HEAD + f"u3,5,\n{more}n2,1,\nu0,2,\nu0,1,2\nu3,0,\n")
+    fitted.put("more.csv", "user,age\nn1,30\nn2,50\n")
+    said = here("impute", "new.csv", "--fit", "fit.glfm", "--row-features", "more.csv")
+    assert said.status == 0, said.stderr
+    rows = [(row["user"], row["item"]) for row in rows_of(said.stdout)]
+    assert rows == [("u3", "5"), ("n2", "1"), ("u0", "2"), ("u3", "0")]
 
 
 def test_listed_pairs_are_predicted_with_a_fit(fitted: Any, here: Any) -> None:

@@ -46,6 +46,7 @@ class MatrixData:
     known : rows and columns of the fit that others were added to; 0 where there is none
     has_cells : whether the observed cells are known; not of a fit that was saved without
     new : the cells of rows and columns that were added, in the matrix of all; None without any
+    asked : with a fit, the pairs that the table lists without a value; None without any
     notes : what a user should know, one line each
     """
 
@@ -57,6 +58,7 @@ class MatrixData:
     known: tuple[int, int] = (0, 0)
     has_cells: bool = True
     new: MatrixData | None = None
+    asked: Pairs | None = None
     notes: tuple[str, ...] = ()
     ids: ClassVar[tuple[str, ...]] = ()
     not_completed: ClassVar[tuple[NotCompleted, ...]] = ()
@@ -114,11 +116,14 @@ class MatrixData:
     def pairs(self, table: pa.Table | None, every: bool, *, file: str | None = None) -> WhichPairs:
         """Return the pairs that a table lists, or all that have no value; checked now.
 
-        Where absent pairs are zeros, those without a value are the missing ones.
+        With a fit, those without a value in its table, where this lists any. Where absent pairs
+        are zeros, those without a value are the missing ones.
         """
         value = self.triplets.value.column
         if table is not None:
             return partial(in_parts, read_pairs(table, self.rows, self.others, value, file=file))
+        if self.asked is not None:
+            return partial(in_parts, self.asked)
         if value.absent is not None:
             cells = (self.new or self).triplets
             gone = np.flatnonzero(~cells.value.observed)
