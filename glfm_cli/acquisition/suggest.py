@@ -161,7 +161,9 @@ def suggest(
         fit = load_fit(str(table))
         _check_model(fit.model)
         data = encoded_of_fit(fit, "so its missing cells are not known")
-        search = find_cells(data, pa.table({}), matrix, choice, cost, str(table))
+        known = data.id_cells if isinstance(data, Data) else None
+        ids = pa.table({}) if known is None else known
+        search = find_cells(data, ids, matrix, choice, cost, str(table))
         return finish(Run(fit.posterior, None, 0.0, fit.notes), search)  # nothing is sampled
     given, schema = table, None
     if types is not None:
