@@ -159,7 +159,7 @@ def suggest(
         more = {} if types is None else {"types": types}
         sampling.check_none(more | threads | replace(matrix, pairs=None).written())
         fit = load_fit(str(table))
-        _check_model(fit.model)
+        _check_model(fit.model, layout_of(fit.schema))
         data = encoded_of_fit(fit, "so its missing cells are not known")
         known = data.id_cells if isinstance(data, Data) else None
         ids = pa.table({}) if known is None else known
@@ -168,7 +168,10 @@ def suggest(
     given, schema = table, None
     if types is not None:
         table, schema = with_types(table, types)
-        sampling = named(sampling, Asked(layout_of(schema), alone=True))
+        layout = layout_of(schema)
+        if layout == "counts":
+            raise _no_draws_of_counts()
+        sampling = named(sampling, Asked(layout, alone=True))
     source, file = as_table(table)
     session = plan_session(source, schema, sampling, Saving(), matrix, file=file)
     _check_model(session.problem.model)
@@ -178,13 +181,24 @@ def suggest(
     return replace(found, given=given)
 
 
-def _check_model(model: LatentModel) -> None:
+def _check_model(model: LatentModel, layout: str = "dense") -> None:
     """Raise UsageError when a model has no draws that could disagree."""
+    if layout == "counts":
+        raise _no_draws_of_counts()
     if model.kind == "ascent" and not isinstance(model, SharedLaw):
         raise UsageError(
             f"cells are chosen by how far draws disagree, and the model '{model.name}' keeps none",
             hint="Take --model glfm, bsvd, mixture or clgp.",
         )
+
+
+def _no_draws_of_counts() -> UsageError:
+    return UsageError(
+        "cells are chosen by how far draws disagree, and no model of counts whose absent pairs are "
+        "zeros keeps any",
+        hint="Without `absent: zero` pairs that are not listed are unknown, and --model bsvd "
+        "chooses among them.",
+    )
 
 
 def find_cells(

@@ -165,6 +165,34 @@ def test_what_does_not_fit_the_fit_is_refused(
     assert error in line
 
 
+def test_new_ids_and_levels_are_refused_with_a_mend_that_works(desk: Any, here: Any) -> None:
+    desk.put("t.csv", RATINGS)
+    desk.put("t.yaml", TYPES)
+    kinds = "user,kind\n" + "".join(f"u{i},{'fm'[i % 2]}\n" for i in range(8))
+    desk.put("kinds.csv", kinds)
+    desk.put("kinds.yaml", "columns: {user: id, kind: categorical}\n")
+    features = ("--row-features", "kinds.csv", "--row-types", "kinds.yaml")
+    for name, more in (("plain.glfm", ()), ("kinds.glfm", features)):
+        said = here("impute", "t.csv", "--types", "t.yaml", *PLAN, "--draws", "4", *more,
+                    "--save", name, "-o", "o.csv")  # fmt: skip
+        assert said.status == 0, said.stderr
+    desk.put("pairs.csv", "user,item\nnew,1\n")
+    asked = ("--fit", "plain.glfm", "--pairs", "pairs.csv")
+    refused = here("impute", "t.csv", *asked)
+    assert "List a new id in that table, too, with its values or without.\n" in refused.stderr
+    desk.put("more.csv", RATINGS + "new,1,\n")
+    assert here("impute", "more.csv", *asked).status == 0
+    asked = ("--fit", "kinds.glfm", "--pairs", "pairs.csv")
+    assert "or without, or in --row-features." in here("impute", "t.csv", *asked).stderr
+    desk.put("new.csv", "user,kind\nnew,x\n")
+    asked += ("--row-features", "new.csv", "--unseen", "missing")
+    refused = here("impute", "t.csv", *asked)
+    assert "row 1: found 'x', expected a level that the fit has seen: f, m" in refused.stderr
+    assert "Fit again with this level, or leave the row out." in refused.stderr
+    desk.put("new.csv", "user,kind\nnew,f\n")
+    assert here("impute", "t.csv", *asked).status == 0
+
+
 @pytest.mark.parametrize("name", ["matrix.arrow", "data.arrow", "links.arrow"])
 def test_a_broken_file_is_named(fitted: Any, here: Any, name: str) -> None:
     path = Path("fit.glfm") / name

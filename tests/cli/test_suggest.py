@@ -121,6 +121,19 @@ def test_triplets_give_pairs(desk: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("model", [(), ("--model", "bsvd"), ("--model", "cnpf")])
+def test_counts_whose_absent_pairs_are_zeros_say_what_can_be_asked(desk: Any, model: tuple) -> None:
+    desk.put("table.csv", "u,i,n\na,x,1\na,y,2\nb,x,3\n")
+    types = "columns:\n  u: row\n  i: column\n  n: {type: count, role: value, absent: zero}\n"
+    desk.put("types.yaml", types)
+    refused = ask(*model)
+    assert refused.status == 2
+    assert "no model of counts whose absent pairs are zeros keeps any" in refused.stderr
+    assert "Without `absent: zero` pairs that are not listed are unknown" in refused.stderr
+    desk.put("types.yaml", types.replace(", absent: zero", ""))
+    assert ask("--count", "1").status == 0
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [

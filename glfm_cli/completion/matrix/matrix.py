@@ -96,6 +96,11 @@ class MatrixData:
         zeros = self.triplets.value.column.absent is not None
         return Sparse(entries, *self.covariates, absent="zero" if zeros else "missing")
 
+    @property
+    def has_features(self) -> tuple[bool, bool]:
+        """Whether rows, and columns, have features from a table."""
+        return self.codes[0] is not None, self.codes[1] is not None
+
     def sizes(self) -> dict[str, Any]:
         """Return how large it is."""
         sizes = {"rows": len(self.rows), "columns": len(self.others)}
@@ -121,7 +126,9 @@ class MatrixData:
         """
         value = self.triplets.value.column
         if table is not None:
-            return partial(in_parts, read_pairs(table, self.rows, self.others, value, file=file))
+            sides, given = (self.rows, self.others), self.has_features
+            listed = read_pairs(table, *sides, value, features=given, file=file)
+            return partial(in_parts, listed)
         if self.asked is not None:
             return partial(in_parts, self.asked)
         if value.absent is not None:
@@ -144,7 +151,8 @@ def likeliest(data: MatrixData, matrix: MatrixOptions) -> Likeliest | None:
     if matrix.rows is None:
         return Likeliest(matrix.recommend, np.arange(data.known[0], data.n_rows))
     table, file = as_table(matrix.rows)
-    listed = read_ids(table, data.rows, "--row-features", f"a column '{data.rows.name}'", file=file)
+    option = "--row-features" if data.has_features[0] else None
+    listed = read_ids(table, data.rows, option, f"a column '{data.rows.name}'", file=file)
     return Likeliest(matrix.recommend, np.unique(listed))
 
 

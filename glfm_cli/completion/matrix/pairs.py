@@ -35,9 +35,17 @@ class Likeliest:
 
 
 def read_pairs(
-    table: pa.Table, rows: Ids, columns: Ids, value: Column, *, file: str | None = None
+    table: pa.Table,
+    rows: Ids,
+    columns: Ids,
+    value: Column,
+    *,
+    features: tuple[bool, bool],
+    file: str | None = None,
 ) -> Pairs:
     """Return the pairs that a table lists, in columns named as those of the ids.
+
+    features : whether rows, and columns, have any
 
     With the values of the pairs, NaN where there is none, if the table has a column of their name;
     of numbers alone.
@@ -46,8 +54,8 @@ def read_pairs(
     """
     named = f"columns '{rows.name}' and '{columns.name}'"
     found = [
-        read_ids(table, ids, f"--{side}-features", named, file=file)
-        for ids, side in ((rows, "row"), (columns, "column"))
+        read_ids(table, ids, f"--{side}-features" if given else None, named, file=file)
+        for ids, side, given in zip((rows, columns), ("row", "column"), features, strict=True)
     ]
     if value.name not in table.column_names or not value.numeric:
         return Pairs(found[0], found[1])
@@ -81,12 +89,12 @@ def with_ids_of(
 
 
 def read_ids(
-    table: pa.Table, ids: Ids, option: str, expected: str, *, file: str | None = None
+    table: pa.Table, ids: Ids, option: str | None, expected: str, *, file: str | None = None
 ) -> Array:
     """Return the numbers of the ids that a table lists in the column of their name.
 
-    Raises TableError: the column is missing, or an id is not known; it could come from a table for
-        `option`.
+    Raises TableError: the column is missing, or an id is not known; it could come from the table
+        of cells, or where there are features from that for `option`.
     """
     if ids.name not in table.column_names:
         raise TableError(
@@ -99,7 +107,8 @@ def read_ids(
         raise source.cell_error(
             place < 0,
             f"an id of the table's column '{ids.name}'",
-            f"A new id needs a row in {option}, from which it is completed.",
+            "List a new id in that table, too, with its values or without"
+            + (f", or in {option}." if option else "."),
         )
     return np.asarray(place)
 
