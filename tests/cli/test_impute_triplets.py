@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from typing import Any
 
 import pytest
@@ -93,6 +94,17 @@ def test_listed_pairs_are_predicted_in_their_order_and_summarised(matrix: Any) -
     found = rows_of((matrix.folder / "out.csv").read_text())
     assert [(row["user"], row["item"]) for row in found] == [("u3", "5"), ("u1", "0")]
     assert json.loads(said.stdout)["rows"] == 8
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "categorical"])
+def test_levels_of_listed_pairs_are_scored_by_their_probability(matrix: Any, kind: str) -> None:
+    matrix.put("types.yaml", TYPES.replace("ordinal", kind))
+    matrix.put("table.csv", RATINGS.replace(",3\n", ",2\n"))
+    matrix.put("pairs.csv", "user,item,rating\nu0,0,2\nu1,2,\nu3,3,1\nu3,0,7\n")
+    found = rows_of(matrix.complete("--pairs", "pairs.csv")[1])
+    for row, level in ((found[0], "2"), (found[2], "1")):
+        assert float(row["log_score"]) == pytest.approx(math.log(float(row[f"p_{level}"])))
+    assert [row["log_score"] for row in (found[1], found[3])] == ["", ""]
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "real"])

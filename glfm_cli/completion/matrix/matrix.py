@@ -124,14 +124,14 @@ class MatrixData:
         With a fit, those without a value in its table, where this lists any. Where absent pairs
         are zeros, those without a value are the missing ones.
         """
-        value = self.triplets.value.column
+        value = self.triplets.value
         if table is not None:
             sides, given = (self.rows, self.others), self.has_features
             listed = read_pairs(table, *sides, value, features=given, file=file)
             return partial(in_parts, listed)
         if self.asked is not None:
             return partial(in_parts, self.asked)
-        if value.absent is not None:
+        if value.column.absent is not None:
             cells = (self.new or self).triplets
             gone = np.flatnonzero(~cells.value.observed)
             index = (cells.row[gone], cells.column[gone])

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Ids, Triplets, encode_ids, open_column
+from glfm_cli.encoding import EncodedColumn, Ids, Triplets, encode_ids, open_column
+from glfm_cli.encoding.levels import encode_known_levels
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.posterior import Posterior
@@ -38,7 +39,7 @@ def read_pairs(
     table: pa.Table,
     rows: Ids,
     columns: Ids,
-    value: Column,
+    value: EncodedColumn,
     *,
     features: tuple[bool, bool],
     file: str | None = None,
@@ -48,7 +49,7 @@ def read_pairs(
     features : whether rows, and columns, have any
 
     With the values of the pairs, NaN where there is none, if the table has a column of their name;
-    of numbers alone.
+    of levels their codes, NaN of one that is not known. Not of successes.
 
     Raises TableError: a column of ids is missing, an id is not known, or a value is none.
     """
@@ -57,10 +58,15 @@ def read_pairs(
         read_ids(table, ids, f"--{side}-features" if given else None, named, file=file)
         for ids, side, given in zip((rows, columns), ("row", "column"), features, strict=True)
     ]
-    if value.name not in table.column_names or not value.numeric:
+    column = value.column
+    if column.name not in table.column_names or column.binomial:
         return Pairs(found[0], found[1])
-    source = open_column(table, table.column_names.index(value.name), value, file)
-    return Pairs(found[0], found[1], encode_numbers(source, zeros=True)[0])
+    source = open_column(table, table.column_names.index(column.name), column, file)
+    if column.numeric:
+        x = encode_numbers(source, zeros=True)[0]
+    else:
+        x = encode_known_levels(source, value.levels, unseen_is_missing=True)[0]
+    return Pairs(found[0], found[1], x)
 
 
 def with_ids_of(
