@@ -12,7 +12,8 @@ from glfm_cli.exploration.goes_with import RISK, Amount, GoesWith, Support, by_c
 
 def test_what_chance_gives_is_a_quantile_over_permutations_of_units() -> None:
     rng = np.random.default_rng(2)
-    weight, X = rng.dirichlet(np.full(6, 3.0)), 5.0 + rng.normal(size=(6, 2))
+    weight = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.02])
+    X = 5.0 + rng.exponential(size=(6, 2))
     z = rng.normal(size=(6, 3))
     z -= weight @ z
     z /= np.sqrt(weight @ z**2)
@@ -22,8 +23,9 @@ def test_what_chance_gives_is_a_quantile_over_permutations_of_units() -> None:
         away = X - w @ X
         r = (w[:, None] * own).T @ away / np.sqrt(w @ away**2)
         largest.append(np.abs(r).max())
-    found = by_chance(weight, weight[:, None] * z, X, 0.3)
-    assert np.mean(np.array(largest) > found) == pytest.approx(0.3, abs=0.07)
+    for risk in (0.2, 0.5, 0.8):
+        found = by_chance(weight, weight[:, None] * z, X, risk)
+        assert np.mean(np.array(largest) > found) == pytest.approx(risk, abs=0.07)
 
 
 @pytest.mark.parametrize("n", [25, 200])

@@ -12,7 +12,8 @@ from glfm_cli.store.ids import ids_out, read_ids
 @pytest.mark.parametrize("slices", [slice(0, 4), slice(1, 3), slice(0, 0)])
 def test_ids_come_back_as_they_were(slices: slice) -> None:
     texts, days = ["007", None, "é", ""], [3, None, 5, 7]
-    ids = pa.table({"name": texts, "number": days, "day": pa.array(days, pa.date32())})
+    names, dates = pa.array(texts, pa.large_string()), pa.array(days, pa.date32())
+    ids = pa.table({"name": names, "number": days, "day": dates})
     ids = ids.slice(slices.start, slices.stop - slices.start)
     found = read_ids(ids_out(ids), tuple(ids.column_names), ids.num_rows)
     assert found is not None
