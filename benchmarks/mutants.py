@@ -49,6 +49,7 @@ MAP = "tests/cli/test_explore_map.py"
 TOGETHER = "tests/cnpf/test_cnpf_correlations.py"
 LAWS = "tests/clgp/test_clgp_draws.py"
 FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
+GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_triplets.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
@@ -659,6 +660,27 @@ MUTANTS = {
     ),
     "sizes of another column": Mutant(
         "latent/forest/trees.py", "fewest = int(least[d])", "fewest = int(least[-1 - d])", LEAVES
+    ),
+    "scores permuted without their weights": Mutant(
+        "exploration/goes_with.py",
+        "own[rng.permutation(weight.size)].T",
+        "np.column_stack([scores[rng.permutation(weight.size)], weight]).T",
+        GOES_WITH,
+    ),
+    "the whole risk for each side": Mutant(
+        "exploration/goes_with.py", "RISK / n_sides)", "RISK)", GOES_WITH
+    ),
+    "rounding taken for a fall": Mutant(
+        "latent/cnpf/engine.py",
+        "Progress(bound, settled or last, rounding=rounding)",
+        "Progress(bound, settled or last)",
+        "tests/cli/test_impute_counts.py",
+    ),
+    "pairs asked for by the table's numbers of ids": Mutant(
+        "completion/matrix/new_units.py",
+        "Pairs(places[0][row].astype(np.int64)",
+        "Pairs(row.astype(np.int64)",
+        KEPT_TRIPLETS,
     ),
     "cells rounded onto the atom": Mutant(
         "latent/forest/columns.py",

@@ -205,7 +205,7 @@ class MatrixOptions:
 
     Attributes
     ----------
-    pairs : pyarrow.Table or path, optional
+    pairs : table, frame or path, optional
         The cells requested, in columns named as those of the ids; all without a value if left out.
     all_pairs : bool
         Whether these may be more than ten million.
@@ -213,11 +213,12 @@ class MatrixOptions:
         In place of `pairs`, so many columns of each row, of those in which it has no value yet:
         those with the highest expected values, of counts the likeliest to have one; with `fit` of
         each new row.
-    rows : pyarrow.Table or path, optional
+    rows : table, frame or path, optional
         The rows that `recommend` is about, in a column named as that of the ids.
     row_features, column_features : (table, types), optional
-        What is known of rows and of columns, a row each, with one column of role id; tables or
-        paths. With `resume` and `fit` their types are those of the folder, and None will do here.
+        What is known of rows and of columns, a row each, with one column of role id; tables,
+        frames or paths. With `resume` and `fit` their types are those of the folder, and None will
+        do here.
     missingness_features : int, optional
         So many leading singular vectors of the pattern of observed cells are covariates of rows
         and columns, too.
@@ -255,5 +256,12 @@ def gather(options: Mapping[str, Any], *groups: Any) -> tuple[Any, ...]:
 def _written(group: Any, renamed: Mapping[str, str]) -> dict[str, object]:
     """Return the fields that are not as they are when nothing is said."""
     plain, values = asdict(type(group)()), vars(group)
-    differs = {n: v for n, v in values.items() if v is not plain[n] and v != {} and v != plain[n]}
+    differs = {n: v for n, v in values.items() if _is_said(v, plain[n])}
     return {renamed.get(name, name): value for name, value in differs.items()}
+
+
+def _is_said(value: object, plain: object) -> bool:
+    """Return whether a field is not as it is by default; frames would compare cell by cell."""
+    if plain is None:
+        return value is not None and not (isinstance(value, Mapping) and not value)
+    return value != plain

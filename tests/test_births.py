@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import aslinearoperator
 from scipy.stats import halfnorm, norm
 
 from glfm_cli.arrays import Array
@@ -309,3 +310,11 @@ def test_one_component_stays(seed: int) -> None:
         for _ in range(20):
             births.move_rank(single, np.zeros(5), np.random.default_rng(seed), each)
     assert single.on.all()
+
+
+@pytest.mark.parametrize("matrix", [[[3.0, 0.0, -4.0, 1.0]], [[3.0], [0.0], [-4.0]]])
+def test_births_into_a_single_row_or_column_begin_along_it(matrix: list[list[float]]) -> None:
+    A = np.array(matrix)
+    found = births._singular_vector(aslinearoperator(A), np.random.default_rng(0))
+    expected = np.linalg.svd(A)[2][0]
+    assert abs(found @ expected) == pytest.approx(np.linalg.norm(found))

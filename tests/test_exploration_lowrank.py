@@ -10,9 +10,9 @@ import pytest
 
 from glfm_cli import explore, impute
 from glfm_cli.exploration.component_result import ComponentExploration
+from glfm_cli.exploration.goes_with import Support
 from glfm_cli.exploration.lowrank import (
     Component,
-    Support,
     components,
     effects,
     explained,

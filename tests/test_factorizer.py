@@ -203,6 +203,14 @@ def test_names_of_a_data_frame_are_kept(X: Array) -> None:
     assert list(model.feature_names_in_) == list(frame.columns)
     assert model.get_feature_names_out()[0] == "component0"
     assert model.n_features_in_ == X.shape[1]
+    # New rows have their columns by these names, as the other estimators take them.
+    turned = frame[frame.columns[::-1]]
+    np.testing.assert_array_equal(model.transform(turned), model.transform(frame))
+    np.testing.assert_array_equal(model.recommend(turned, 2)[0], model.recommend(X, 2)[0])
+    with pytest.raises(GlfmError, match="'word0': the frame lacks a column"):
+        model.transform(frame.rename(columns={"word0": "other"}))
+    with pytest.raises(GlfmError, match="'more': the fitted matrix had no such column"):
+        model.transform(frame.assign(more=1))
 
 
 # Bad input -----------------------------------------------------------------------------------

@@ -222,6 +222,22 @@ def test_predictions_come_as_what_was_given() -> None:
     assert isinstance(impute(ratings(), RATINGS, **FEW).output, pa.Table)
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_options_take_the_frames_that_tables_may_be(kind: str) -> None:
+    library = pytest.importorskip(kind)
+
+    def frame(**columns: list) -> Any:
+        return library.DataFrame(columns)
+
+    ages, types = {"u": ["a", "b"], "age": [30.0, 40.0]}, {"columns": {"u": "id", "age": "real"}}
+    given = {"pairs": pa.table({"u": ["b"], "i": [2]}), "row_features": (pa.table(ages), types)}
+    frames = {"pairs": frame(u=["b"], i=[2]), "row_features": (frame(**ages), types)}
+    expected = impute(ratings(), RATINGS, **FEW, **given).to_table()
+    assert impute(ratings(), RATINGS, **FEW, **frames).to_table() == expected
+    best = impute(ratings(), RATINGS, **FEW, recommend=1, rows=frame(u=["b"])).to_table()
+    assert best["u"].to_pylist() == ["b"]
+
+
 def test_levels_come_with_probabilities_and_numbers_with_their_own_mean(seed: int) -> None:
     rng = np.random.default_rng(seed)
     row, column = np.nonzero(rng.random((20, 15)) < 0.5)

@@ -18,6 +18,7 @@ from glfm_cli.completion import Kept, TableLike, Types, as_table, plan_session, 
 from glfm_cli.completion.impute import requested_pairs
 from glfm_cli.completion.matrix import MatrixData, Pairs
 from glfm_cli.completion.models import Asked, named
+from glfm_cli.completion.prepare import with_pairs_read
 from glfm_cli.completion.saved import encoded_of_fit, is_saved_fit
 from glfm_cli.encoding import Data, layout_of
 from glfm_cli.errors import SchemaError, TableError, UsageError
@@ -151,20 +152,26 @@ def suggest(
     """
     groups = sampling or Sampling(), matrix or MatrixOptions(), choice or Choice()
     sampling, matrix, choice = gather(options, *groups)
+    matrix = with_pairs_read(matrix)
     cost = (None, None) if choice.cost is None else as_table(choice.cost)
     if is_saved_fit(table):
         threads = {} if sampling.threads is None else {"threads": sampling.threads}
         more = {} if types is None else {"types": types}
         sampling.check_none(more | threads | replace(matrix, pairs=None).written())
         fit = load_fit(str(table))
-        _check_model(fit.model)
+        _check_model(fit.model, layout_of(fit.schema))
         data = encoded_of_fit(fit, "so its missing cells are not known")
-        search = find_cells(data, pa.table({}), matrix, choice, cost, str(table))
+        known = data.id_cells if isinstance(data, Data) else None
+        ids = pa.table({}) if known is None else known
+        search = find_cells(data, ids, matrix, choice, cost, str(table))
         return finish(Run(fit.posterior, None, 0.0, fit.notes), search)  # nothing is sampled
     given, schema = table, None
     if types is not None:
         table, schema = with_types(table, types)
-        sampling = named(sampling, Asked(layout_of(schema), alone=True))
+        layout = layout_of(schema)
+        if layout == "counts":
+            raise _no_draws_of_counts()
+        sampling = named(sampling, Asked(layout, alone=True))
     source, file = as_table(table)
     session = plan_session(source, schema, sampling, Saving(), matrix, file=file)
     _check_model(session.problem.model)
@@ -174,13 +181,24 @@ def suggest(
     return replace(found, given=given)
 
 
-def _check_model(model: LatentModel) -> None:
+def _check_model(model: LatentModel, layout: str = "dense") -> None:
     """Raise UsageError when a model has no draws that could disagree."""
+    if layout == "counts":
+        raise _no_draws_of_counts()
     if model.kind == "ascent" and not isinstance(model, SharedLaw):
         raise UsageError(
             f"cells are chosen by how far draws disagree, and the model '{model.name}' keeps none",
             hint="Take --model glfm, bsvd, mixture or clgp.",
         )
+
+
+def _no_draws_of_counts() -> UsageError:
+    return UsageError(
+        "cells are chosen by how far draws disagree, and no model of counts whose absent pairs are "
+        "zeros keeps any",
+        hint="Without `absent: zero` pairs that are not listed are unknown, and --model bsvd "
+        "chooses among them.",
+    )
 
 
 def find_cells(
@@ -233,7 +251,7 @@ def _pairs(data: MatrixData, matrix: MatrixOptions, choice: Choice) -> PairCells
     if known.any():
         raise TableError(
             "this pair has a value already",
-            file=None if isinstance(matrix.pairs, pa.Table) else str(matrix.pairs),
+            file=as_table(matrix.pairs)[1],
             row=int(np.argmax(known)) + 1,
             expected="pairs without one to choose from",
         )

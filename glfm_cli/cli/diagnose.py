@@ -95,16 +95,32 @@ def describe(result: Diagnosis, *, every: bool, blocks: bool) -> list[str]:
         "",
         result.in_words(),
         "",
-        "The chains, where single features or parameters matter:",
-        *_quantities(result, every),
-        "",
-        *_traces(result, blocks),
     ]
+    if result.draws == result.chains and not any(q.gating for q in result.diagnostics):
+        lines += ["The restarts, with what each predicts by:", *_restarts(result)]
+    else:
+        lines += [
+            "The chains, where single features or parameters matter:",
+            *_quantities(result, every),
+            "",
+            *_traces(result, blocks),
+        ]
     if result.checks is not None:
         lines += ["", *_checks(result)]
     if result.uncertain:
         lines += ["", *_cells(result)]
-    return [*lines, "", "What to do:", *(f"  - {text}" for text in result.advice)]
+    if result.advice:
+        lines += ["", "What to do:", *(f"  - {text}" for text in result.advice)]
+    return lines
+
+
+def _restarts(result: Diagnosis) -> list[str]:
+    """Return a table of what each restart of an ascent ended with."""
+    rows = [["restart", *(result.labels[name] for name in result.traces)]]
+    for i in range(result.chains):
+        ends = (_number(float(trace[i, 0]), ".5g") for trace in result.traces.values())
+        rows.append([str(i + 1), *ends])
+    return _aligned(rows, left=0)
 
 
 def _quantities(result: Diagnosis, every: bool) -> list[str]:

@@ -59,26 +59,27 @@ def _components(console: RichConsole, found: ComponentExploration) -> None:
 
 
 def _goes_with(console: RichConsole, found: ComponentExploration) -> None:
-    """Print, of every component, the covariates whose correlation with it is surely not 0."""
+    """Print, of every component, the covariates that go with it for sure."""
     rows = [
         (component.name, one)
         for component in found.components
         for one in component.goes_with[: found.top]
-        if one.correlation.lower * one.correlation.upper > 0.0
+        if one.sure
     ]
     if not rows:
         return
     title = "Covariates that components go with: correlations with their scores"
     table = table_of(console, title, "")
     table.add_column("covariate")
-    for name in ("correlation", "95 %"):
+    for name in ("correlation", "95 %", "by chance"):
         table.add_column(name, justify="right", no_wrap=True)
     last = ""
     for name, one in rows:
         amount = one.correlation
         inside = f"{amount.lower:+.2f} to {amount.upper:+.2f}"
         shown = "" if name == last else name
-        table.add_row(shown, Text(f"{one.name} ({one.side}s)"), f"{amount.mean:+.2f}", inside)
+        cells = f"{amount.mean:+.2f}", inside, f"±{one.chance:.2f}"
+        table.add_row(shown, Text(f"{one.name} ({one.side}s)"), *cells)
         last = name
     console.print(table)
 

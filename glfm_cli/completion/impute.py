@@ -24,7 +24,13 @@ from glfm_cli.completion.matrix.predictions import MatrixCompletion
 from glfm_cli.completion.multiple import with_linear_part
 from glfm_cli.completion.needless import UNCHANGED, is_needless, without_draws
 from glfm_cli.completion.new_rows import Fitted
-from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
+from glfm_cli.completion.prepare import (
+    TableLike,
+    Types,
+    as_table,
+    with_pairs_read,
+    with_types,
+)
 from glfm_cli.completion.record import write_record
 from glfm_cli.completion.requests import (
     INTERVAL,
@@ -262,6 +268,7 @@ def plan_imputation(
     of_fit = loaded is not None or (schema is None and saving.resume is not None)
     sparse = _is_sparse(schema, loaded, saving)
     check_layout(sparse, matrix, of_fit=of_fit)
+    matrix = with_pairs_read(matrix)
     if sparse:
         files.check_for_pairs(of_fit)
         if chosen == "draw":

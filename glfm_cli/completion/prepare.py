@@ -31,7 +31,7 @@ from glfm_cli.latent.capabilities import (
 from glfm_cli.latent.grouped import with_groups
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
-from glfm_cli.options import CHAINS, Sampling, gather
+from glfm_cli.options import CHAINS, MatrixOptions, Sampling, gather
 from glfm_cli.schema import Schema, read_schema
 from glfm_cli.settings import apply_settings
 
@@ -249,6 +249,13 @@ def as_schema(types: Types) -> Schema:
         expected = "a types file, its content, or what `guess_schema` returns"
         raise UsageError("types", value=type(types).__name__, expected=expected)
     return read_schema(Path(types))
+
+
+def with_pairs_read(matrix: MatrixOptions) -> MatrixOptions:
+    """Return the options with the table of pairs in place of its path: it may be standard input."""
+    if matrix.pairs is None:
+        return matrix
+    return dataclasses.replace(matrix, pairs=NamedTable(*as_table(matrix.pairs)))
 
 
 def as_table(table: TableLike) -> tuple[pa.Table, str | None]:

@@ -26,7 +26,6 @@ NO_DATA = (
     "the fit was saved without its table, so columns are not compared with it and no cells are "
     "listed"
 )
-OF_TRIPLETS = "the fit is of triplets, whose cells are not compared with what the model makes"
 
 
 def diagnose_fit(
@@ -57,7 +56,7 @@ def diagnose_fit(
     posterior, data = fit.posterior, fit.data
     missing: dict[int, Array] = {}
     checks = uncertain = precision = None
-    absent: tuple[str, ...] = (NO_DATA,) if fit.matrix is None else (OF_TRIPLETS,)
+    absent: tuple[str, ...] = (NO_DATA,) if fit.matrix is None else ()
     if data is not None:
         absent = ()
         requested = {d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns)}

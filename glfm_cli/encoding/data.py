@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from glfm_cli.arrays import Array, Groups
@@ -139,6 +140,7 @@ class Data:
     groups : which rows belong together, and in which order
     weights : (n_rows,) float64; how many units of a population each row stands for: from 0, not all
         0. No model sees them.
+    id_cells : the columns `ids`, as the table has them; None where they are not known
     """
 
     n_rows: int
@@ -148,6 +150,7 @@ class Data:
     not_completed: tuple[NotCompleted, ...] = ()
     groups: Groups | None = None
     weights: Array | None = None
+    id_cells: pa.Table | None = None
 
     @property
     def n_columns(self) -> int:
@@ -171,7 +174,15 @@ class Data:
         columns = tuple(column.take(rows) for column in self.columns)
         groups = None if self.groups is None else self.groups.take(rows)
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, n_rows=rows.size, columns=columns, groups=groups, weights=weights)
+        ids = None if self.id_cells is None else self.id_cells.take(rows)
+        return replace(
+            self,
+            n_rows=rows.size,
+            columns=columns,
+            groups=groups,
+            weights=weights,
+            id_cells=ids,
+        )
 
     @property
     def missing(self) -> dict[int, Array]:

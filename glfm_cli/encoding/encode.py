@@ -81,7 +81,8 @@ def data_of(
     together = groups_of(table, columns, encoded, file, groups)
     weights = weights_of(table, columns, file)
     modelled = tuple(_as_beside(encoded, columns) if is_text_table(table) else encoded)
-    return Data(table.num_rows, modelled, all_notes, ids, rest, together, weights)
+    more = rest, together, weights, table.select(ids)
+    return Data(table.num_rows, modelled, all_notes, ids, *more)
 
 
 def _as_beside(encoded: Sequence[EncodedColumn], columns: Sequence[Column]) -> list[EncodedColumn]:

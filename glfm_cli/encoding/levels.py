@@ -53,7 +53,7 @@ def encode_levels(source: Source) -> tuple[Array, Mask, tuple[str, ...]]:
 
 
 def encode_known_levels(
-    source: Source, levels: tuple[str, ...], *, unseen_is_missing: bool
+    source: Source, levels: tuple[str, ...], *, unseen_is_missing: bool | None
 ) -> tuple[Array, Mask, dict[str, int]]:
     """Return the codes of levels that a fit has learnt, and the cells to be left as they are.
 
@@ -61,18 +61,19 @@ def encode_known_levels(
     is then left, too. The third are the levels that the fit does not know, with their numbers of
     cells.
 
-    Raises TableError: a cell holds such a level, and `unseen_is_missing` is false.
+    Raises TableError: a cell holds such a level, and `unseen_is_missing` is false; None where
+        nobody can ask for that.
     """
     texts, of_row = distinct_texts(source)
     missing, left = _missing(source, texts)
     place = _places(source, levels)
     unknown = _unknown(texts, missing, place)
     if unknown.any() and not unseen_is_missing:
-        raise source.cell_error(
-            unknown[of_row],
-            f"a level that the fit has seen: {_listed(levels)}",
-            "Take such cells as missing with `--unseen missing`, or fit again with this level.",
-        )
+        mend = "Take such cells as missing with `--unseen missing`, or fit again with this level."
+        if unseen_is_missing is None:
+            mend = "Fit again with this level, or leave the row out."
+        known = f"a level that the fit has seen: {_listed(levels)}"
+        raise source.cell_error(unknown[of_row], known, mend)
     seen = {str(t) for t, gone, new in zip(texts, missing, unknown, strict=True) if not gone | new}
     _check_castable(source, levels, place, seen)
     code = _codes(texts, np.logical_or(missing, unknown).tolist(), place)

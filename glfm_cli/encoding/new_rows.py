@@ -175,7 +175,7 @@ def _encode_column(
         unseen = Counter(str(x) for x in source.values.filter(pa.array(unfit)).to_pylist())
     else:
         x, left, unseen = encode_known_levels(
-            source, known.levels, unseen_is_missing=bool(unseen_is_missing)
+            source, known.levels, unseen_is_missing=unseen_is_missing
         )
     encoded = encoded_column(source, index, x, left, known.levels, ends)
     return encoded, unseen, slips

@@ -18,6 +18,7 @@ from glfm_cli.encoding.successes import encode_successes
 from glfm_cli.encoding.trials import pack_trials, trials_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import Column, Role, Schema
+from glfm_cli.schema.types import EXPECTED_COUNT, LARGEST_COUNT, SMALLER_COUNT
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Triplets:
     row, column : (m,) int32
     value : what the values are, `x` (m,) those of the cells; of a binomial one see trials.py. Where
         absent pairs are zeros, NaN of pairs that are missing all the same
+    blank : row and column (k,) int64 of what the table lists without a value, in its order
     """
 
     rows: Ids
@@ -71,6 +73,7 @@ class Triplets:
     row: Array
     column: Array
     value: EncodedColumn
+    blank: tuple[Array, Array] = (np.empty(0, np.int64), np.empty(0, np.int64))
 
     @property
     def trials(self) -> Array | None:
@@ -142,6 +145,9 @@ def encode_triplets(
             column=columns[place[Role.VALUE]].name,
             expected="at least one count above 0" if zeros else "at least one value",
         )
+    if zeros and np.any(x > LARGEST_COUNT):
+        large = x > LARGEST_COUNT
+        raise sources[Role.VALUE].cell_error(large, EXPECTED_COUNT, SMALLER_COUNT)
     order = seen[np.lexsort((column_of[seen], row[seen]))]
     first = np.ones(order.size, dtype=bool)
     first[1:] = (np.diff(row[order]) != 0) | (np.diff(column_of[order]) != 0)
@@ -161,8 +167,9 @@ def encode_triplets(
         levels,
         style=style_of(sources[Role.VALUE], x),
     )
-    kept = order[first]
-    return Triplets(rows, ids, row[kept].astype(np.int32), column_of[kept].astype(np.int32), value)
+    kept, blank = order[first], (row[~known], column_of[~known])
+    where = row[kept].astype(np.int32), column_of[kept].astype(np.int32)
+    return Triplets(rows, ids, *where, value, blank)
 
 
 def encode_ids(source: Source) -> tuple[Ids, Array]:

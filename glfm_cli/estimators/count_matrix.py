@@ -10,6 +10,7 @@ from scipy.sparse import coo_array, issparse
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.latent.cnpf import Counts
+from glfm_cli.schema.phrases import did_you_mean
 
 
 def counts_of(X: Any, n_columns: int | None = None, threads: int = 1) -> Counts:
@@ -40,6 +41,27 @@ def names_of(X: Any) -> Array | None:
     if names is None or not all(isinstance(name, str) for name in names):
         return None
     return np.array(list(names), dtype=object)
+
+
+def with_names(X: Any, names: Array | None) -> Any:
+    """Return a frame with the columns that were fitted, in their order; others as they are.
+
+    names : of the fitted columns, None where they had none
+
+    Raises TableError: columns of such names are missing, or others are there.
+    """
+    own = names_of(X)
+    if own is None or names is None:
+        return X
+    for these, those, problem in (
+        (names, own, "the frame lacks a column of the fitted matrix"),
+        (own, names, "the fitted matrix had no such column"),
+    ):
+        known = set(those)
+        odd = [name for name in these if name not in known]
+        if odd:
+            raise TableError(problem, column=odd[0], hint=did_you_mean(odd[0], those))
+    return X[list(names)]
 
 
 def _sparse(X: Any) -> tuple[Array, Array, Array, tuple[int, int]]:

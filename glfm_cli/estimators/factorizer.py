@@ -9,7 +9,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
-from glfm_cli.estimators.count_matrix import counts_of, names_of
+from glfm_cli.estimators.count_matrix import counts_of, names_of, with_names
 from glfm_cli.estimators.output import WithOutput, frame_of
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.inference.executors import available_threads
@@ -271,7 +271,8 @@ class GlfmFactorizer(WithOutput, WithParameters):
 
     def _new(self, X: Any) -> Counts:
         self._require_fit()
-        return self._counts(X, self.n_features_in_)
+        names = getattr(self, "feature_names_in_", None)
+        return self._counts(with_names(X, names), self.n_features_in_)
 
     def _require_fit(self) -> None:
         if not self.__sklearn_is_fitted__():

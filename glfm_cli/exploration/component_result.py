@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.explored import Explored
-from glfm_cli.exploration.lowrank import Amount, Component, CovariateEffect, GoesWith
+from glfm_cli.exploration.goes_with import Amount, GoesWith
+from glfm_cli.exploration.lowrank import Component, CovariateEffect
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,7 +183,7 @@ def _effect(effect: CovariateEffect) -> dict[str, Any]:
 def _of(one: GoesWith) -> dict[str, Any]:
     amount = one.correlation
     shown = {"correlation": amount.mean, "lower": amount.lower, "upper": amount.upper}
-    return {"side": one.side, "covariate": one.name, **shown}
+    return {"side": one.side, "covariate": one.name, **shown, "chance": one.chance}
 
 
 def _named(leading: list[tuple[str, float, float]]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion import MatrixData
 from glfm_cli.encoding import Data, EncodedColumn, Ids
 from glfm_cli.exploration.component_result import ComponentExploration
+from glfm_cli.exploration.goes_with import Support
 from glfm_cli.exploration.job import ExplorationJob
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Run
@@ -55,7 +56,7 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
     )  # fmt: skip
 
 
-def _support(data: MatrixData) -> tuple[lowrank.Support, lowrank.Support]:
+def _support(data: MatrixData) -> tuple[Support, Support]:
     """Return what is known of rows and of columns: their numbers of cells, and covariates."""
     triplets = data.triplets
     found = []
@@ -65,7 +66,7 @@ def _support(data: MatrixData) -> tuple[lowrank.Support, lowrank.Support]:
     ):  # fmt: skip
         cells = np.bincount(index, minlength=len(ids))
         covariates = np.empty((len(ids), 0)) if covariates is None else covariates
-        found.append(lowrank.Support(cells, covariates, names))
+        found.append(Support(cells, covariates, names))
     return found[0], found[1]
 
 

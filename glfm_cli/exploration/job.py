@@ -310,6 +310,7 @@ def _of_one(job: ExplorationJob) -> ExplorationJob:
 
 
 def _of_fit(fit: Fit, run: Run, data: completion.Encoded) -> ExplorationJob:
+    ids = data.id_cells if isinstance(data, Data) else None
     return ExplorationJob(
         session=None,
         run=run,
@@ -318,7 +319,7 @@ def _of_fit(fit: Fit, run: Run, data: completion.Encoded) -> ExplorationJob:
         links=fit.links,
         plan=fit.plan,
         data=data,
-        ids=pa.table({}),
+        ids=pa.table({}) if ids is None else ids,
         hidden=None,
         settings={**_changed(fit.config), **_changed(fit.link_config)},
         source=None,

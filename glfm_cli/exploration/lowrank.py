@@ -15,20 +15,20 @@ What covariates say of U and V is part of them here; of the variance it is told 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, cast
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
+from glfm_cli.exploration.goes_with import TAIL, Amount, GoesWith, Support, goes_with
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import Components, Parts
 from glfm_cli.latent.model import LatentModel, gaussian
 
 MOST_VECTORS = 600  # of all draws together, from which the mean matrix is decomposed
-TAIL = (0.025, 0.975)
 
 
 @dataclass(frozen=True)
@@ -53,42 +53,7 @@ class Component:
     goes_with: tuple[GoesWith, ...] = ()
 
 
-class Support(NamedTuple):
-    """What is known of the units of one side.
-
-    cells : (n,) how many observed cells each has;  covariates : (n, p);  names : (p,)
-    """
-
-    cells: Array
-    covariates: Array
-    names: tuple[str, ...]
-
-
 LowRank = tuple[Array, Array]
-
-
-@dataclass(frozen=True)
-class Amount:
-    """A quantity over draws: its mean, and where the middle 95 % of the draws lie."""
-
-    name: str
-    mean: float
-    lower: float
-    upper: float
-
-    @classmethod
-    def of(cls, name: str, values: Array) -> Amount:
-        """Return the summary of the draws (T,) of a quantity."""
-        return cls(name, float(values.mean()), *(float(q) for q in np.quantile(values, TAIL)))
-
-
-@dataclass(frozen=True)
-class GoesWith:
-    """The correlation of a component's scores on one side, "row" or "column", with a covariate."""
-
-    side: str
-    name: str
-    correlation: Amount
 
 
 @dataclass(frozen=True)
@@ -156,14 +121,14 @@ def components(
     n_rows, n_columns = left.shape[0], right.shape[0]
     total = float(np.sum(values**2))
     upward = np.ones(n_columns) if direction is None else direction
-    found = []
+    found, vectors = [], []
     for c in range(min(most, int(np.sum(values > 1e-9 * values[0])))):
         u, v = q_left @ a[:, c], q_right @ b[c]
         largest = int(np.argmax(np.abs(v)))
         if upward[largest] * v[largest] < 0.0:
             u, v = -u, -v
         rows, columns, sizes = _scores(kept, u, v, float(values[c]))
-        known = () if support is None else _goes_with(kept, u, v, support)
+        vectors.append((u, v))
         found.append(
             Component(
                 name=f"C{c + 1}",
@@ -174,10 +139,12 @@ def components(
                 rows_sd=rows * np.sqrt(n_rows),
                 columns=upward * v * np.sqrt(n_columns),
                 columns_sd=columns * np.sqrt(n_columns),
-                goes_with=known,
             )
         )
-    return found
+    if support is None:
+        return found
+    known = goes_with(kept, vectors, support)
+    return [replace(c, goes_with=of) for c, of in zip(found, known, strict=True)]
 
 
 def _thinned(draws: Sequence[LowRank]) -> list[LowRank]:
@@ -204,31 +171,6 @@ def _scores(
         for s in (first, second)
     ]
     return sds[0], sds[1], sizes
-
-
-def _goes_with(
-    draws: Sequence[LowRank], u: Array, v: Array, support: tuple[Support, Support]
-) -> tuple[GoesWith, ...]:
-    """Return how the scores of a component and the covariates of both sides go together."""
-    found = []
-    for i, (side, known) in enumerate(zip(("row", "column"), support, strict=True)):
-        if not known.names:
-            continue
-        weight = known.cells / max(float(known.cells.sum()), 1.0)
-        X = known.covariates - weight @ known.covariates
-        X /= np.sqrt(np.maximum(weight @ X**2, np.finfo(float).tiny))
-        every = np.zeros((len(draws), len(known.names)))
-        for t, (U, sV) in enumerate(draws):
-            score = (U @ (sV.T @ v), sV @ (U.T @ u))[i]
-            score = score - weight @ score
-            spread = np.sqrt(float(weight @ score**2))
-            every[t] = (weight * score) @ X / spread if spread else 0.0
-        found += [
-            GoesWith(side, name, Amount.of(name, every[:, q])) for q, name in enumerate(known.names)
-        ]
-    # By how far from 0 the interval ends.
-    amounts = [(max(one.correlation.lower, -one.correlation.upper), one) for one in found]
-    return tuple(one for _, one in sorted(amounts, key=lambda pair: -pair[0]))
 
 
 def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[Amount]:

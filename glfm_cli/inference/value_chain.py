@@ -40,7 +40,8 @@ class Ascent:
             return
         if not np.isfinite(bound):
             raise NumericalError(f"the bound of the model '{model}' is not a finite number")
-        if not progress.noisy and self.bounds and bound < self.bounds[-1] - FALL * abs(bound):
+        most = max(FALL * abs(bound), progress.rounding)
+        if not progress.noisy and self.bounds and bound < self.bounds[-1] - most:
             raise NumericalError(
                 f"the bound of the model '{model}' fell from {self.bounds[-1]:.10g} to {bound:.10g}"
             )

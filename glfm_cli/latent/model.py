@@ -194,11 +194,13 @@ class Progress(NamedTuple):
     bound : of an ascent, the bound after it; None where it has none that is new
     done : whether an ascent has converged
     noisy : whether the bound is estimated by samples, so that it may fall
+    rounding : by how much rounding alone may let it fall
     """
 
     bound: float | None = None
     done: bool = False
     noisy: bool = False
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)

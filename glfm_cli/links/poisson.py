@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.errors import TableError
 from glfm_cli.links.law import CellLaw, GammaPoisson
 from glfm_cli.links.observation import Params, Summary
 from glfm_cli.links.plain import UncalibratedLink
+from glfm_cli.schema.types import EXPECTED_COUNT, LARGEST_COUNT, SMALLER_COUNT
 
-LARGEST = 2.0**31 - 1
+if TYPE_CHECKING:
+    from glfm_cli.encoding import EncodedColumn
+    from glfm_cli.links.config import LinkConfig
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,25 @@ class PoissonCount(UncalibratedLink):
     center, scale = 0.0, 1.0
     lower, upper = 0.0, np.inf
 
+    @classmethod
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link; TableError when a count is too large."""
+        large = encoded.x > LARGEST_COUNT  # of NaN false
+        if np.any(large):
+            at = int(np.argmax(large))
+            raise TableError(
+                column=encoded.column.name,
+                row=at + 1,
+                value=f"{encoded.x[at]:.0f}",
+                expected=EXPECTED_COUNT,
+                hint=SMALLER_COUNT,
+            )
+        return super().calibrate(encoded, config)
+
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless cells are counts; NaN is a pair that is missing."""
         seen = x[~np.isnan(x)]
-        if np.any((seen < 0.0) | (seen != np.floor(seen)) | (seen > LARGEST)):
+        if np.any((seen < 0.0) | (seen != np.floor(seen)) | (seen > LARGEST_COUNT)):
             raise ValueError("a value is no count")
 
     def typical(self) -> Array:

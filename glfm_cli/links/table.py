@@ -10,7 +10,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import SchemaError
 from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.link import Link
-from glfm_cli.schema import COLUMN_TYPES, Column
+from glfm_cli.schema import COLUMN_TYPES, Column, ColumnType
 from glfm_cli.schema.atoms import atom_of
 
 if TYPE_CHECKING:
@@ -90,9 +90,14 @@ def _two_part() -> Any:
 
 
 def _class_of(column: Column, rates: bool, weights: bool) -> type[Link]:
-    """Return the class of a column's link: that of its type, of counts under rates, of trials."""
+    """Return the class of a column's link: that of its type, of counts under rates, of trials.
+
+    Of two levels in a matrix, which alone has weights; its link has no constants.
+    """
     if rates:
         return getattr(import_module("glfm_cli.links.poisson"), "PoissonCount")  # noqa: B009
     if weights and column.binomial:
         return getattr(import_module("glfm_cli.links.binomial"), "BinomialLink")  # noqa: B009
+    if weights and column.type is not None and column.type == ColumnType.CATEGORICAL:
+        return getattr(import_module("glfm_cli.links.binary"), "BinaryLink")  # noqa: B009
     return LINKS[str(column.type)]

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, Self
 
+# Of models of rates, whose kernels hold counts in 32 bits.
+LARGEST_COUNT = 2**31 - 1
+EXPECTED_COUNT = f"at most {LARGEST_COUNT}, the largest count of a Poisson factorization"
+SMALLER_COUNT = "Count in a larger unit, such as thousands."
 Values = Literal["numbers", "levels", "successes"]
 _LINKS = "glfm_cli.links."
 

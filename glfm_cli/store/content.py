@@ -21,6 +21,7 @@ from glfm_cli.schema import Column
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import DATA, LINKS, map_file
 from glfm_cli.store.header import Header, hash_of_data
+from glfm_cli.store.ids import ids_out, read_ids
 from glfm_cli.store.log import broken
 
 
@@ -73,6 +74,8 @@ def data_out(data: Data) -> bytes:
         arrays["groups"] = data.groups.code
     if data.weights is not None:
         arrays["weights"] = data.weights
+    if data.id_cells is not None:
+        arrays |= ids_out(data.id_cells)
     return to_stream(arrays)
 
 
@@ -100,9 +103,10 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
             encoded.append(replace(part, ends=ends, trials=trials, style=modelled.style))
         groups = _read_groups(arrays, header, encoded)
         weights = _read_weights(arrays, n_rows)
+        ids = read_ids(arrays, header.ids, n_rows)
     except ValueError as error:
         raise broken(folder, DATA, error) from None
-    data = Data(n_rows, tuple(encoded), header.notes, header.ids, (), groups, weights)
+    data = Data(n_rows, tuple(encoded), header.notes, header.ids, (), groups, weights, ids)
     if hash_of_data(data) != header.data_hash:
         raise StoreError(
             "is not the table that the fit was made with: its hash is another",

@@ -186,3 +186,23 @@ def test_chains_of_several_models_are_judged_each_beside_its_likes(
     whole = diagnose_fit(fit)
     for model, name in zip(dict.fromkeys(models), likelihoods, strict=True):
         assert len(whole.traces[name]) == models.count(model)
+
+
+def test_restarts_of_counts_are_shown_as_they_ended(here: Here, desk: Any) -> None:
+    desk.put("n.csv", "u,i,n\na,x,1\na,y,2\nb,x,3\nc,y,5\nd,z,1\nd,x,\n")
+    desk.put("n.yaml", "columns: {u: row, i: column, n: {type: count, role: value, absent: zero}}")
+    plan = ("--set", "components=2", "--set", "passes=25", "-o", "o.csv", "--save", "n.glfm")
+    said = here("impute", "n.csv", "--types", "n.yaml", *plan)
+    assert said.status == 0, said.stderr
+    said = here("diagnose", "n.glfm")
+    assert (said.status, said.stderr) == (0, "")
+    shown = said.stdout.partition("The restarts, with what each predicts by:\n")[2]
+    head, *rows = shown.split("\n")
+    assert {"restart", "bound", "weight"} <= set(head.split())
+    assert [row.split()[0] for row in rows if row] == ["1", "2", "3"]
+    traces = diagnose_fit("n.glfm").traces
+    place = head.split().index("bound")
+    assert [float(row.split()[place]) for row in rows if row] == pytest.approx(
+        traces["bound"][:, 0].tolist(), rel=1e-4
+    )
+    assert "R-hat" not in said.stdout

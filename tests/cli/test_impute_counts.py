@@ -157,6 +157,28 @@ def test_listed_pairs_with_values_are_scored(counts: Any) -> None:
     assert "p.csv, column 'n', row 1: found '-2'" in said.lines("Error")[0]
 
 
+LARGE = "u,i,n\na,x,{}\na,y,2\nb,x,3\nc,y,5\nd,z,1\nd,x,\n"
+
+
+def test_counts_up_to_the_largest_are_fitted(counts: Any) -> None:
+    counts.put("n.csv", LARGE.format(2**31 - 1))
+    said = impute("--types", "n.yaml", *SMALL, "--pairs", "n.csv", "-o", "o.csv")
+    assert said.status == 0, said.stderr
+    assert float(rows_of("o.csv")[0]["mean"]) == pytest.approx(2**31, rel=0.1)
+
+
+def test_larger_counts_are_refused_by_their_place(counts: Any) -> None:
+    counts.put("n.csv", LARGE.format(2**31))
+    counts.put("wide.csv", f"a,b\n1,2\n3,{2**31}\n4,\n")
+    counts.put("wide.yaml", "rest: count\n")
+    said = impute("--types", "n.yaml", *SMALL)
+    wide = impute("--types", "wide.yaml", *SMALL, "--model", "cnpf", table="wide.csv")
+    expected = "found '2147483648', expected at most 2147483647, the largest count"
+    assert f"n.csv, column 'n', row 1: {expected}" in said.stderr
+    assert "column 'b', row 2: " + expected.replace("'", "") in wide.stderr
+    assert said.status == wide.status == 2
+
+
 def test_rows_and_columns_without_counts_are_kept(counts: Any) -> None:
     y = matrix()
     zeros = "".join(f"new,c{i},0\n" for i in range(12)) + "r1,none,0\nr2,none,0\n"
@@ -201,7 +223,7 @@ def test_a_pair_without_a_value_is_missing_and_no_zero(counts: Any) -> None:
         ("u,i,n\na,x,1\n", TYPES, ("--recommend", "2", "--pairs", "n.csv"), "--recommend and"),
         ("u,i,n\na,x,1\n", TYPES, ("--rows", "n.csv"), "--rows says whose columns"),
         ("u,i,n\na,x,1\n", TYPES, ("--recommend", "1", "--rows", "n.yaml"), "name ending in"),
-        ("u,i,n\na,x,4000000000\n", TYPES, (), "found 4000000000"),
+        ("u,i,n\na,x,4000000000\n", TYPES, (), "found '4000000000'"),
         ("u,i,n\na,x,1\n,y,2\n", TYPES, (), "expected an id"),
         ("u,i,n\na,x,4.5\nb,x,3\n", TYPES.replace("count", "positive"), (), "`absent: zero` goes"),
         ("u,i,n\na,x,p\nb,x,q\nb,y,p\n", TYPES.replace("count", "categorical")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from typing import Any
 
 import pytest
@@ -36,6 +37,25 @@ def test_every_unobserved_pair_is_predicted_in_long_form(matrix: Any) -> None:
     assert found | seen == {(f"u{i}", str(j)) for i in range(8) for j in range(6)}
     assert not found & seen
     assert said.lines("Error") == []
+
+
+def test_two_levels_are_predicted_alike_with_an_order_and_without(matrix: Any) -> None:
+    found = {}
+    matrix.put("table.csv", RATINGS.replace(",3\n", ",2\n"))
+    for kind in ("ordinal", "categorical"):
+        matrix.put("types.yaml", TYPES.replace("ordinal", kind))
+        rows = rows_of(matrix.complete("--warmup", "20", "--draws", "10")[1])
+        found[kind] = [(row["estimate"], row["p_1"], row["p_2"]) for row in rows]
+    assert found["categorical"] == found["ordinal"]
+
+
+@pytest.mark.parametrize("kind", ["real", "ordinal", "categorical", "count"])
+def test_a_single_row_or_column_is_completed(matrix: Any, kind: str) -> None:
+    matrix.put("types.yaml", TYPES.replace("ordinal", kind))
+    for cells in ("a,x,1\na,y,2\na,z,\n", "a,x,1\nb,x,2\nc,x,\n"):
+        matrix.put("table.csv", "user,item,rating\n" + cells)
+        (row,) = rows_of(matrix.complete("--warmup", "20", "--draws", "10")[1])
+        assert float(row["estimate"]) >= 0.0
 
 
 def test_ids_that_only_pairs_have_are_predicted_and_named(matrix: Any) -> None:
@@ -74,6 +94,17 @@ def test_listed_pairs_are_predicted_in_their_order_and_summarised(matrix: Any) -
     found = rows_of((matrix.folder / "out.csv").read_text())
     assert [(row["user"], row["item"]) for row in found] == [("u3", "5"), ("u1", "0")]
     assert json.loads(said.stdout)["rows"] == 8
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "categorical"])
+def test_levels_of_listed_pairs_are_scored_by_their_probability(matrix: Any, kind: str) -> None:
+    matrix.put("types.yaml", TYPES.replace("ordinal", kind))
+    matrix.put("table.csv", RATINGS.replace(",3\n", ",2\n"))
+    matrix.put("pairs.csv", "user,item,rating\nu0,0,2\nu1,2,\nu3,3,1\nu3,0,7\n")
+    found = rows_of(matrix.complete("--pairs", "pairs.csv")[1])
+    for row, level in ((found[0], "2"), (found[2], "1")):
+        assert float(row["log_score"]) == pytest.approx(math.log(float(row[f"p_{level}"])))
+    assert [row["log_score"] for row in (found[1], found[3])] == ["", ""]
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "real"])

@@ -71,7 +71,7 @@ def test_the_own_table_is_predicted_from_the_draws_as_they_are(fitted: Any, here
 
 
 def test_new_rows_and_columns_are_predicted(fitted: Any, here: Any) -> None:
-    fitted.put("new.csv", HEAD + "n1,0,3\nn1,9,1\nu2,9,2\nn2,1,\n")
+    fitted.put("new.csv", HEAD + "n1,0,3\nn1,9,1\nu2,9,2\n")
     fitted.put("more.csv", "user,age\nn1,30\nn2,50\nn3,70\n")
     given = ("--fit", "fit.glfm", "--row-features", "more.csv")
     first, again = (here("impute", "new.csv", *given, "--threads", n) for n in ("1", "2"))
@@ -86,6 +86,18 @@ def test_new_rows_and_columns_are_predicted(fitted: Any, here: Any) -> None:
     assert found == expected
     for row in rows:
         assert abs(sum(float(row[f"p_{r}"]) for r in (1, 2, 3)) - 1.0) < 1e-9
+
+
+@pytest.mark.parametrize("more", ["", "n1,0,3\n"])
+def test_a_fit_answers_the_pairs_that_its_table_lists_without_a_value(
+    fitted: Any, here: Any, more: str
+) -> None:
+    fitted.put("new.csv", HEAD + f"u3,5,\n{more}n2,1,\nu0,2,\nu0,1,2\nu3,0,\n")
+    fitted.put("more.csv", "user,age\nn1,30\nn2,50\n")
+    said = here("impute", "new.csv", "--fit", "fit.glfm", "--row-features", "more.csv")
+    assert said.status == 0, said.stderr
+    rows = [(row["user"], row["item"]) for row in rows_of(said.stdout)]
+    assert rows == [("u3", "5"), ("n2", "1"), ("u0", "2"), ("u3", "0")]
 
 
 def test_listed_pairs_are_predicted_with_a_fit(fitted: Any, here: Any) -> None:
@@ -151,6 +163,34 @@ def test_what_does_not_fit_the_fit_is_refused(
     assert said.status == 2, said.stdout
     (line,) = said.lines("Error")
     assert error in line
+
+
+def test_new_ids_and_levels_are_refused_with_a_mend_that_works(desk: Any, here: Any) -> None:
+    desk.put("t.csv", RATINGS)
+    desk.put("t.yaml", TYPES)
+    kinds = "user,kind\n" + "".join(f"u{i},{'fm'[i % 2]}\n" for i in range(8))
+    desk.put("kinds.csv", kinds)
+    desk.put("kinds.yaml", "columns: {user: id, kind: categorical}\n")
+    features = ("--row-features", "kinds.csv", "--row-types", "kinds.yaml")
+    for name, more in (("plain.glfm", ()), ("kinds.glfm", features)):
+        said = here("impute", "t.csv", "--types", "t.yaml", *PLAN, "--draws", "4", *more,
+                    "--save", name, "-o", "o.csv")  # fmt: skip
+        assert said.status == 0, said.stderr
+    desk.put("pairs.csv", "user,item\nnew,1\n")
+    asked = ("--fit", "plain.glfm", "--pairs", "pairs.csv")
+    refused = here("impute", "t.csv", *asked)
+    assert "List a new id in that table, too, with its values or without.\n" in refused.stderr
+    desk.put("more.csv", RATINGS + "new,1,\n")
+    assert here("impute", "more.csv", *asked).status == 0
+    asked = ("--fit", "kinds.glfm", "--pairs", "pairs.csv")
+    assert "or without, or in --row-features." in here("impute", "t.csv", *asked).stderr
+    desk.put("new.csv", "user,kind\nnew,x\n")
+    asked += ("--row-features", "new.csv", "--unseen", "missing")
+    refused = here("impute", "t.csv", *asked)
+    assert "row 1: found 'x', expected a level that the fit has seen: f, m" in refused.stderr
+    assert "Fit again with this level, or leave the row out." in refused.stderr
+    desk.put("new.csv", "user,kind\nnew,f\n")
+    assert here("impute", "t.csv", *asked).status == 0
 
 
 @pytest.mark.parametrize("name", ["matrix.arrow", "data.arrow", "links.arrow"])

@@ -55,6 +55,17 @@ def test_a_pipe_without_a_suffix_is_told_by_its_bytes(
     assert named.stdout == glfm("impute", "-", *options, stdin=table).stdout
 
 
+@pytest.mark.parametrize("command", ["impute", "suggest"])
+def test_pairs_come_through_a_pipe(glfm: Callable, tmp_path: Path, command: str) -> None:
+    (tmp_path / "m.csv").write_text("u,v,y\na,x,1.5\na,y,2\nb,x,3\nb,z,1\nc,z,2\n")
+    (tmp_path / "m.yaml").write_text("columns: {u: row, v: column, y: {type: real, role: value}}")
+    (tmp_path / "p.csv").write_text("u,v\na,z\nb,y\n")
+    options = (command, "m.csv", "--types", "m.yaml", *SHORT, "--pairs")
+    named = glfm(*options, "p.csv")
+    assert named.returncode == 0, named.stderr
+    assert glfm(*options, "-", stdin=b"u,v\na,z\nb,y\n").stdout == named.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

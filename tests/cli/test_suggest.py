@@ -76,8 +76,10 @@ def test_a_saved_fit_is_not_sampled_again(table: Any) -> None:
     kept = ask("--count", "4", source=("fit.glfm",))
     fresh = ask("--count", "4", "--model", "bsvd")
     assert kept.status == fresh.status == 0, kept.stderr
-    requested = ("number", "row", "column", "gain", "alone")
-    assert rows_of(kept.stdout) == [{n: row[n] for n in requested} for row in rows_of(fresh.stdout)]
+    assert kept.stdout == fresh.stdout
+    assert [row["id"] for row in rows_of(kept.stdout)] == [
+        f"r{int(row['row']) - 1}" for row in rows_of(kept.stdout)
+    ]
     refused = ask("--draws", "9", source=("fit.glfm",))
     assert refused.status == 2
     assert "--draws is about sampling, but a saved fit has been sampled" in refused.stderr
@@ -117,6 +119,19 @@ def test_triplets_give_pairs(desk: Any) -> None:
         "Error: pairs.csv, row 2: this pair has a value already, "
         "expected pairs without one to choose from"
     ]
+
+
+@pytest.mark.parametrize("model", [(), ("--model", "bsvd"), ("--model", "cnpf")])
+def test_counts_whose_absent_pairs_are_zeros_say_what_can_be_asked(desk: Any, model: tuple) -> None:
+    desk.put("table.csv", "u,i,n\na,x,1\na,y,2\nb,x,3\n")
+    types = "columns:\n  u: row\n  i: column\n  n: {type: count, role: value, absent: zero}\n"
+    desk.put("types.yaml", types)
+    refused = ask(*model)
+    assert refused.status == 2
+    assert "no model of counts whose absent pairs are zeros keeps any" in refused.stderr
+    assert "Without `absent: zero` pairs that are not listed are unknown" in refused.stderr
+    desk.put("types.yaml", types.replace(", absent: zero", ""))
+    assert ask("--count", "1").status == 0
 
 
 @pytest.mark.parametrize(

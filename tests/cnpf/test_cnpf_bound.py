@@ -27,7 +27,7 @@ from scipy.stats import norm
 from glfm_cli._kernels import _cnpf
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf.ascent import run_pass
-from glfm_cli.latent.cnpf.bound import bound_of
+from glfm_cli.latent.cnpf.bound import bound_of, rounding_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.locations import (
@@ -76,6 +76,14 @@ def test_the_bound_never_falls(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_the_bound_never_falls_in_many_problems(name: str, seed: int) -> None:
     assert all(never_falls(name, seed + 100 + i, missing=i % 3 == 0) for i in range(100))
+
+
+def test_rounding_lets_the_bound_fall_by_less_than_an_error_would() -> None:
+    one = np.zeros(1, np.int64)
+    small, large = (Counts.of(one, one, np.array([y]), (1, 1)) for y in (3.0, 1e9))
+    assert rounding_of(small) < 1e-12
+    # log y! is 2e10 of a thousand million, known to sixteen digits.
+    assert 4e-6 < rounding_of(large) < 4e-3
 
 
 @pytest.mark.parametrize("name", ["exp", "softplus", "diln"])

@@ -77,6 +77,7 @@ def test_a_broken_state_is_refused(minibatch: int | None, seed: int) -> None:
     [
         ([0, 1], [0, 1], [1, -2], None, "pair (2, 2), found -2, expected a whole number"),
         ([0], [1], [1.5], None, "pair (1, 2), found 1.5, expected a whole number"),
+        ([0, 2], [1, 1], [2**31 - 1, 2**31], None, "pair (3, 2), found 2147483648, expected at"),
         ([0, 0], [1, 1], [1, 2], None, "pair (1, 2), expected one count for every pair"),
         ([0, 5], [1, 1], [1, 2], None, "pair (6, 2), expected a pair within 3 x 2"),
         ([0], [1], [3], ([0], [1]), "pair (1, 2), expected a missing pair to have no count"),

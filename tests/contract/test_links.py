@@ -91,6 +91,7 @@ CASES = {
         "count", lambda rng, n: rng.poisson(4.0, n) * 1.0, more=(("transform", Transform.NONE),)
     ),
     "two levels": Case("categorical", levels_of(2), 2),
+    "two levels, of a matrix": Case("categorical", levels_of(2), 2, weights=True),
     "categorical": Case("categorical", levels_of(4), 4),
     "ordinal": Case("ordinal", levels_of(4), 4),
     "proportion": Case("proportion", lambda rng, n: rng.beta(2.0, 3.0, n)),
@@ -100,7 +101,7 @@ CASES = {
 }
 NUMBERS = ("real", "real with noise", "positive", "ranks", "zeros near", "zeros far")
 NUMBERS += ("two parts", "two parts, real", "logarithms", "count", "proportion")
-LEVELS = ("two levels", "categorical", "ordinal", "grades")
+LEVELS = ("two levels", "two levels, of a matrix", "categorical", "ordinal", "grades")
 BOUNDED = ("two parts, bounds", "ceiling")
 
 

@@ -28,6 +28,7 @@ from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig, make_link
+from glfm_cli.links.binary import BinaryLink
 from glfm_cli.links.numeric import NumericLink
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, gather
 
@@ -45,6 +46,7 @@ class MatrixData:
     known : rows and columns of the fit that others were added to; 0 where there is none
     has_cells : whether the observed cells are known; not of a fit that was saved without
     new : the cells of rows and columns that were added, in the matrix of all; None without any
+    asked : with a fit, the pairs that the table lists without a value; None without any
     notes : what a user should know, one line each
     """
 
@@ -56,6 +58,7 @@ class MatrixData:
     known: tuple[int, int] = (0, 0)
     has_cells: bool = True
     new: MatrixData | None = None
+    asked: Pairs | None = None
     notes: tuple[str, ...] = ()
     ids: ClassVar[tuple[str, ...]] = ()
     not_completed: ClassVar[tuple[NotCompleted, ...]] = ()
@@ -93,6 +96,11 @@ class MatrixData:
         zeros = self.triplets.value.column.absent is not None
         return Sparse(entries, *self.covariates, absent="zero" if zeros else "missing")
 
+    @property
+    def has_features(self) -> tuple[bool, bool]:
+        """Whether rows, and columns, have features from a table."""
+        return self.codes[0] is not None, self.codes[1] is not None
+
     def sizes(self) -> dict[str, Any]:
         """Return how large it is."""
         sizes = {"rows": len(self.rows), "columns": len(self.others)}
@@ -113,12 +121,17 @@ class MatrixData:
     def pairs(self, table: pa.Table | None, every: bool, *, file: str | None = None) -> WhichPairs:
         """Return the pairs that a table lists, or all that have no value; checked now.
 
-        Where absent pairs are zeros, those without a value are the missing ones.
+        With a fit, those without a value in its table, where this lists any. Where absent pairs
+        are zeros, those without a value are the missing ones.
         """
-        value = self.triplets.value.column
+        value = self.triplets.value
         if table is not None:
-            return partial(in_parts, read_pairs(table, self.rows, self.others, value, file=file))
-        if value.absent is not None:
+            sides, given = (self.rows, self.others), self.has_features
+            listed = read_pairs(table, *sides, value, features=given, file=file)
+            return partial(in_parts, listed)
+        if self.asked is not None:
+            return partial(in_parts, self.asked)
+        if value.column.absent is not None:
             cells = (self.new or self).triplets
             gone = np.flatnonzero(~cells.value.observed)
             index = (cells.row[gone], cells.column[gone])
@@ -138,7 +151,8 @@ def likeliest(data: MatrixData, matrix: MatrixOptions) -> Likeliest | None:
     if matrix.rows is None:
         return Likeliest(matrix.recommend, np.arange(data.known[0], data.n_rows))
     table, file = as_table(matrix.rows)
-    listed = read_ids(table, data.rows, "--row-features", f"a column '{data.rows.name}'", file=file)
+    option = "--row-features" if data.has_features[0] else None
+    listed = read_ids(table, data.rows, option, f"a column '{data.rows.name}'", file=file)
     return Likeliest(matrix.recommend, np.unique(listed))
 
 
@@ -229,7 +243,7 @@ def _link(value: EncodedColumn, config: LinkConfig, *, rates: bool) -> Link:
     link = make_link(value, replace(config, atoms=False), rates=rates, weights=True)
     if value.column.bounds != (None, None) and isinstance(link, NumericLink):
         link = link.clamped()
-    if link.n_latent != 1:
+    if link.n_latent != 1 or (isinstance(link, BinaryLink) and link.n_levels != 2):
         raise SchemaError(
             f"a matrix of categories needs two levels, this has {len(value.levels)}",
             column=value.column.name,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.completion.learnt import check_reach
 from glfm_cli.completion.matrix.matrix import MatrixData
+from glfm_cli.completion.matrix.pairs import Pairs
 from glfm_cli.completion.matrix.saved import matrix_of_fit, same_side
 from glfm_cli.completion.matrix.side import Features, Side, read_more
 from glfm_cli.completion.requests import Unseen, check_unseen
@@ -63,7 +64,7 @@ def encode_units(
     known = (len(old.rows), len(old.others))
     _check_columns(old, units[1], file)
     cells, new, notes = _together(old, triplets, (units[0], units[1]))
-    data = replace(old, triplets=cells, notes=notes)
+    data = replace(old, triplets=cells, notes=notes, asked=_asked(triplets, units[0], units[1]))
     if (len(units[0]), len(units[1])) == known:
         return data
     covariates = [
@@ -71,6 +72,15 @@ def encode_units(
         for which, (ids, side) in enumerate(zip(units, sides, strict=True))
     ]
     return replace(data, known=known, new=MatrixData(new, (covariates[0], covariates[1])))
+
+
+def _asked(given: Triplets, rows: Ids, columns: Ids) -> Pairs | None:
+    """Return the pairs that a table lists without a value, in its order; None without any."""
+    row, column = given.blank
+    if not row.size:
+        return None
+    places = rows.places(given.rows.keys), columns.places(given.columns.keys)
+    return Pairs(places[0][row].astype(np.int64), places[1][column].astype(np.int64))
 
 
 def _read_sides(

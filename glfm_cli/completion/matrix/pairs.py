@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Ids, Triplets, encode_ids, open_column
+from glfm_cli.encoding import EncodedColumn, Ids, Triplets, encode_ids, open_column
+from glfm_cli.encoding.levels import encode_known_levels
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.posterior import Posterior
@@ -35,24 +36,37 @@ class Likeliest:
 
 
 def read_pairs(
-    table: pa.Table, rows: Ids, columns: Ids, value: Column, *, file: str | None = None
+    table: pa.Table,
+    rows: Ids,
+    columns: Ids,
+    value: EncodedColumn,
+    *,
+    features: tuple[bool, bool],
+    file: str | None = None,
 ) -> Pairs:
     """Return the pairs that a table lists, in columns named as those of the ids.
 
+    features : whether rows, and columns, have any
+
     With the values of the pairs, NaN where there is none, if the table has a column of their name;
-    of numbers alone.
+    of levels their codes, NaN of one that is not known. Not of successes.
 
     Raises TableError: a column of ids is missing, an id is not known, or a value is none.
     """
     named = f"columns '{rows.name}' and '{columns.name}'"
     found = [
-        read_ids(table, ids, f"--{side}-features", named, file=file)
-        for ids, side in ((rows, "row"), (columns, "column"))
+        read_ids(table, ids, f"--{side}-features" if given else None, named, file=file)
+        for ids, side, given in zip((rows, columns), ("row", "column"), features, strict=True)
     ]
-    if value.name not in table.column_names or not value.numeric:
+    column = value.column
+    if column.name not in table.column_names or column.binomial:
         return Pairs(found[0], found[1])
-    source = open_column(table, table.column_names.index(value.name), value, file)
-    return Pairs(found[0], found[1], encode_numbers(source, zeros=True)[0])
+    source = open_column(table, table.column_names.index(column.name), column, file)
+    if column.numeric:
+        x = encode_numbers(source, zeros=True)[0]
+    else:
+        x = encode_known_levels(source, value.levels, unseen_is_missing=True)[0]
+    return Pairs(found[0], found[1], x)
 
 
 def with_ids_of(
@@ -81,12 +95,12 @@ def with_ids_of(
 
 
 def read_ids(
-    table: pa.Table, ids: Ids, option: str, expected: str, *, file: str | None = None
+    table: pa.Table, ids: Ids, option: str | None, expected: str, *, file: str | None = None
 ) -> Array:
     """Return the numbers of the ids that a table lists in the column of their name.
 
-    Raises TableError: the column is missing, or an id is not known; it could come from a table for
-        `option`.
+    Raises TableError: the column is missing, or an id is not known; it could come from the table
+        of cells, or where there are features from that for `option`.
     """
     if ids.name not in table.column_names:
         raise TableError(
@@ -99,7 +113,8 @@ def read_ids(
         raise source.cell_error(
             place < 0,
             f"an id of the table's column '{ids.name}'",
-            f"A new id needs a row in {option}, from which it is completed.",
+            "List a new id in that table, too, with its values or without"
+            + (f", or in {option}." if option else "."),
         )
     return np.asarray(place)
 

@@ -11,10 +11,9 @@ import pyarrow as pa
 
 import glfm_cli.encoding as encoding
 from glfm_cli.arrays import Array
-from glfm_cli.completion.prepare import as_schema
+from glfm_cli.completion.prepare import as_schema, as_table
 from glfm_cli.errors import SchemaError, StoreError, TableError
 from glfm_cli.inference.chain import inner
-from glfm_cli.io import read_table
 from glfm_cli.latent.model import FLOAT_MAX, take
 from glfm_cli.links import Link, LinkConfig, link_from, make_link
 from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema, with_calendar
@@ -40,8 +39,7 @@ def features_of(given: tuple[Any, Any] | Features) -> Features:
     if given is None or isinstance(given, FeatureTable):
         return given
     table, types = given
-    file = None if isinstance(table, pa.Table) else str(table)
-    table = table if file is None else read_table(table)
+    table, file = as_table(table)
     return FeatureTable(table, None if types is None else as_schema(types), file)
 
 

@@ -142,7 +142,9 @@ def _singular_vector(A: LinearOperator, rng: Generator) -> Array:
     """Return about the right singular vector of the largest singular value."""
     first = rng.standard_normal(min(A.shape))
     unit = np.linalg.norm(A.matvec(np.ones(A.shape[1])))
-    if unit == 0.0:
+    if A.shape[0] == 1 and np.any(row := A.rmatvec(np.ones(1))):
+        return np.asarray(row)
+    if unit == 0.0 or min(A.shape) == 1:
         return np.ones(A.shape[1])
     vectors = svds(A * (1.0 / unit), 1, v0=first, tol=TOLERANCE, return_singular_vectors="vh")[2]
     return np.asarray(vectors[0])

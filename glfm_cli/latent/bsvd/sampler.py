@@ -66,11 +66,11 @@ from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
 
 COMPONENTS = 10  # that a chain of a table starts with
 # Defaults of a matrix by kind of value. People rate by numbers and by levels, and differ in range
-# and reliability. Levels and counts say too little of hidden cells to choose a chain's start by.
+# and reliability. Counts say too little of hidden cells to choose a chain's start by.
 OF_VALUES: dict[str, dict[str, Any]] = {
     "real": {"slopes": True, "row_noise": True},
     "ordinal": {"slopes": True},
-    "categorical": {"initial_components": COMPONENTS},
+    "categorical": {"slopes": True},
     "count": {"initial_components": COMPONENTS},
 }
 LARGEST_NUMBER = 1e100  # in a saved state; products of two stay finite

@@ -13,6 +13,13 @@ from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows
 from glfm_cli.latent.cnpf.tables import Globals, columns_of, prior_precision
 
+ROUNDING = 1e-13  # of a sum of terms, relative to the largest of them
+
+
+def rounding_of(counts: Counts) -> float:
+    """Return by how much the bound may be off: large log y! cancel with its other terms."""
+    return ROUNDING * counts.log_factorials
+
 
 def bound_of(
     config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts, scale: float = 1.0

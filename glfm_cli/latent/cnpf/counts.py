@@ -11,10 +11,10 @@ from scipy.special import gammaln
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.latent.blocks import HERE, UnitCells
+from glfm_cli.schema.types import EXPECTED_COUNT, LARGEST_COUNT
 
 BLOCK = 1 << 15  # cells of a block of rows or columns, about
 UNIT = 64  # cells that one row costs besides those it has
-LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,9 @@ class Counts:
         """
         row, column, count = map(np.asarray, (row, column, count))
         lost = tuple(np.asarray(side) for side in missing or (HERE, HERE))
-        whole = (count >= 0) & (count <= LARGEST) & (np.floor(count) == count)
+        whole = (count >= 0) & (np.floor(count) == count)
         _reject(~whole, row, column, "a whole number from 0 on", count)
+        _reject(count > LARGEST_COUNT, row, column, EXPECTED_COUNT, count)
         for r, c in ((row, column), lost):
             out = (r < 0) | (r >= shape[0]) | (c < 0) | (c >= shape[1])
             _reject(out, r, c, f"a pair within {shape[0]} x {shape[1]}")

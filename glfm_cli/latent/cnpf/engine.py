@@ -9,6 +9,7 @@ import numpy as np
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.blocks import Each, thread_pool
 from glfm_cli.latent.cnpf.ascent import run_pass, settle
+from glfm_cli.latent.cnpf.bound import rounding_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of
@@ -55,7 +56,8 @@ class CnpfEngine:
         config, rows = state.config, state.rows
         assert rows is not None
         bound = run_pass(config, state.shared, rows, counts, each, state.steps)
-        _check(bound, state.bounds)
+        rounding = rounding_of(counts)
+        _check(bound, state.bounds, rounding)
         state.bounds = [*state.bounds, bound][-WINDOW:]
         state.steps += 1
         rise = bound - state.bounds[0]
@@ -68,7 +70,7 @@ class CnpfEngine:
             state.shared, state.rows, merged = found
             settled = settled and not merged
         last = state.steps >= config.passes_of(counts.shape[0])
-        return Progress(bound, settled or last)
+        return Progress(bound, settled or last, rounding=rounding)
 
     def _minibatch(
         self, state: CnpfState, counts: Counts, streams: Streams, each: Each
@@ -140,11 +142,11 @@ class CnpfEngine:
         return found
 
 
-def _check(bound: float, before: list[float]) -> None:
-    """Raise NumericalError when the bound is no number or fell."""
+def _check(bound: float, before: list[float], rounding: float) -> None:
+    """Raise NumericalError when the bound is no number or fell by more than rounding."""
     if not np.isfinite(bound):
         raise NumericalError("the bound of the Poisson factorization is not a finite number")
-    if before and bound < before[-1] - FALL * abs(bound):
+    if before and bound < before[-1] - max(FALL * abs(bound), rounding):
         raise NumericalError(
             f"the bound of the Poisson factorization fell from {before[-1]:.10g} to {bound:.10g}"
         )
