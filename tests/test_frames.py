@@ -111,7 +111,7 @@ def test_missing_types_are_said_in_the_words_of_python() -> None:
     [
         ("threads", -1, "threads, found -1, expected a whole number from 1"),
         ("chains", 0, "chains, found 0, expected a whole number from 1"),
-        ("settings", {"foo": 1}, "settings: 'foo': no such setting"),
+        ("settings", {"foo": 1}, 'settings["foo"]: no such setting. Settings: '),
     ],
 )
 def test_errors_of_estimators_name_their_arguments(
@@ -119,8 +119,8 @@ def test_errors_of_estimators_name_their_arguments(
 ) -> None:
     with pytest.raises(GlfmError) as caught:
         kind(**{name: value}).fit(np.arange(40.0).reshape(20, 2), [0, 1] * 10)
-    assert str(caught.value) == error
-    assert "--" not in str(caught.value.hint)
+    assert str(caught.value).startswith(error)
+    assert "--" not in str(caught.value)
 
 
 def test_errors_of_new_rows_name_the_argument_that_mends_them() -> None:
@@ -128,7 +128,7 @@ def test_errors_of_new_rows_name_the_argument_that_mends_them() -> None:
     new = pa.table({"x": [1.0], "town": ["Bonn"]})
     with pytest.raises(GlfmError, match="found 'Bonn'") as caught:
         one.transform(new)
-    assert 'Take such cells as missing with `unseen="missing"`' in str(caught.value.hint)
+    assert 'Take such cells as missing with `unseen="missing"`' in str(caught.value)
 
 
 def test_a_matrix_is_completed_as_a_matrix(seed: int) -> None:

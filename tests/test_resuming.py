@@ -110,7 +110,7 @@ def test_of_few_rows_hidden_cells_are_forecast_as_by_refits(name: str) -> None:
         rows_alone = fold_in(posterior.thinned(16), less, seed=0)
         errors.append([error_of(one, hidden) for one in (folded, refit, rows_alone)])
     found, refit_error, seen = np.mean(errors, axis=0)
-    assert found == pytest.approx(refit_error, rel=0.1)
+    assert found == pytest.approx(refit_error, rel=0.15)
     assert seen < 0.85 * refit_error
 
 

@@ -103,11 +103,12 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     of_x[:, 2] = [1.0, 1.0, 1.0, 3.0]
     groups = Groups(np.array([0, 0, 0, 1]), ("a", "b"), time, 1)
     fitted = RowEffects.start(groups, spans, of_x)
-    fitted.a[:], fitted.m[:], fitted.omega[:] = [[0.5], [-0.5]], 0.2, 0.9
+    fitted.a[:], fitted.m[:] = [[0.5, 0.0], [-0.5, 0.0]], [0.2, 0.0]
+    fitted.omega[:] = np.diag([0.9, 1.0])
     fitted.v[:], fitted.length[:], fitted.u[:, 0] = 0.7, [[2.0], [0.8]], [1.0, 0.3, -0.4, 0.0]
-    fitted.b[:], fitted.q[:] = [[0.3], [-0.2]], 0.5
-    fitted.f[:] = [[0.4], [-0.6], [1.0]]  # at 0, 1 and 3
-    fitted.h[:] = [[[0.5], [0.2], [-0.3]]]
+    fitted.b[:, 0], fitted.q[:] = [0.3, -0.2], 0.5
+    fitted.f[:, 0] = [0.4, -0.6, 1.0]  # at 0, 1 and 3
+    fitted.h[0, :, 0] = [0.5, 0.2, -0.3]
     assert fitted.step == 1.5
     # Two rows of the first group, the second of them unseen, and two of a new one.
     later = np.array([2.0, 4.5, 0.0, 1.5])
@@ -119,7 +120,7 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     drawn = np.empty((4_000, 4))
     for one in drawn:
         rows.update(np.hstack([e, both]), np.hstack([seen, both]), noise, rng)
-        assert np.all(rows.w[:, 1:] == 0.0)
+        assert np.all(rows.w[:, 1] == 0.0)
         one[:] = rows.w[:, 0]
     every = np.concatenate([time[:3], later])
     code = np.array([0, 0, 0, 0, 0, 1, 1])
@@ -164,16 +165,20 @@ def test_what_rows_say_of_intercepts_and_slopes_is_that_of_dense_laws(seed: int)
         assert of_a[1][g] == pytest.approx(np.linalg.solve(V, e[own]).sum())
 
 
+OMEGA = [[1.5, 0.9, 0.0], [0.9, 1.1, 0.0], [0.0, 0.0, 1.0]]
+
+
 def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None:
     rng = np.random.default_rng(seed)
     groups, spans = Groups(CODE, ("a", "b", "c"), TIME, 1), ((0, 1), (1, 2), (2, 3), (3, 4))
     of_groups = np.array([2.0, 5.0, 4.0])[CODE]
     effects = RowEffects.start(groups, spans, np.column_stack([*3 * [0 * TIME], of_groups]))
-    assert list(effects.at) == [0, 2]  # neither time nor the predictor
+    assert list(effects.at) == [0, 2, 3]  # not time
+    assert list(effects.led) == [True, True, False]  # not the predictor itself
     x = (of_groups - 11.0 / 3.0) / np.std([2.0, 5.0, 4.0])
     effects.p[:], effects.q[:], effects.r[:] = 0.7, 4.0, 1.2
     lengths, v, noise = (1.7, 0.9), 0.6, 0.3
-    effects.omega[:], effects.m[:], effects.a[:, 1] = [[1.5, 0.9], [0.9, 1.1]], [0.4, -0.2], 0.5
+    effects.omega[:], effects.m[:], effects.a[:, 1] = OMEGA, [0.4, -0.2, 0.0], 0.5
     series, t, same = Series.of(CODE, TIME), effects.clocked(TIME), CODE[:, None] == CODE
     seen, e = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise, rng.normal(size=10)
     law = SeriesLaw(series.precision(lengths), v, series.sums(seen))
@@ -227,7 +232,7 @@ def part_ways() -> tuple[RowEffects, Array]:
     of_x = np.column_stack([np.full(200, np.nan), x])
     effects = RowEffects.start(groups, ((0, 1), (1, 2)), of_x)
     effects.f[:, 0], effects.h[0, :, 0] = [0.0, 0.0, 5.0, 5.0], [4.0, 4.0, -2.0, 3.0]
-    effects.omega[:], effects.v[:], effects.q[:] = 25.0, 1e-4, 1e-4
+    effects.omega[:], effects.v[:], effects.q[:] = np.diag([25.0, 1.0]), 1e-4, 1e-4
     h = np.array([4.0, 4.0, -2.0, 3.0])[time.astype(int)]
     return effects, np.column_stack([np.where(early, 0.0, 5.0) + h * (x - 2.0), x])
 
@@ -255,6 +260,7 @@ def test_curves_have_variances_of_their_own(seed: int) -> None:
         variances = draw_variances(variances, squares, 4, rng)
         one[:] = np.log(variances)
     assert found[30:].mean(axis=0) == pytest.approx(expected.mean(axis=0), abs=0.4)
+    assert not effects.h[0, :, 1].any()  # that of the predictor itself
 
 
 class Scripted:

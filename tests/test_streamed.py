@@ -123,10 +123,10 @@ def test_a_run_that_goes_on_is_that_of_one_sitting(big: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"learn_rows": None}, "more than --memory"),
-        ({"files": {"multiple": 2}}, "more than --memory"),
-        ({"estimate": "draw"}, "more than --memory"),
-        ({"types": {"columns": {**TYPES["columns"], "id": "group"}}}, "more than --memory"),
+        ({"learn_rows": None}, "more than memory"),
+        ({"files": {"multiple": 2}}, "more than memory"),
+        ({"estimate": "draw"}, "more than memory"),
+        ({"types": {"columns": {**TYPES["columns"], "id": "group"}}}, "more than memory"),
     ],
     ids=str,
 )

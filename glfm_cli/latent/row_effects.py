@@ -107,8 +107,7 @@ class RowEffects:
         if knots.size and predictors is not None:
             given = GroupPredictors.of(predictors, groups.code, groups.n)
         every = [range(*span) for d, span in enumerate(spans) if d != groups.clock]
-        known = set(given.at)
-        at = np.array([s for span in every for s in span if s not in known], dtype=np.int64)
+        at = np.array([s for span in every for s in span], dtype=np.int64)
         S, P = at.size, given.at.size
         return cls(
             at=at,
@@ -159,6 +158,11 @@ class RowEffects:
         return found
 
     @cached_property
+    def led(self) -> Array:
+        """Which columns (S,) have curves h: those that are no predictors themselves."""
+        return ~np.isin(self.at, self.given.at)
+
+    @cached_property
     def clock(self) -> tuple[float, float]:
         """The mean of time, and its sd; 1 where it never moves."""
         return float(np.mean(self.time)), float(np.std(self.time)) or 1.0
@@ -201,8 +205,8 @@ class RowEffects:
             if len(self.f):
                 R, J = knots_precision(self.knots), len(self.f)
                 self.p[:] = draw_variances(self.p, np.sum(self.f * (R @ self.f), axis=0), J, rng)
-                for r, h in zip(self.r, self.h, strict=True):
-                    r[:] = draw_variances(r, np.sum(h * (R @ h), axis=0), J, rng)
+                for r, h in zip(self.r, self.h[:, :, self.led], strict=True):
+                    r[self.led] = draw_variances(r[self.led], np.sum(h * (R @ h), axis=0), J, rng)
 
     def of_intercepts(self, series: Series, seen: Array, e: Array, n: int) -> tuple[Array, Array]:
         """Return A and B (n, S) of what rows (n_rows, S) say of intercepts, without b and u."""
@@ -286,7 +290,8 @@ class RowEffects:
         prior = np.array([precision, 1.0 / self.q[s]])
         left = b - law.seen * (mean[code] + self._curves_of(s, series, shapes))
         curves = [(np.ones(len(self.a)), self.f, self.p)]
-        curves += [*zip(self.given.x.T, self.h, self.r, strict=True)]
+        if self.led[s]:
+            curves += [*zip(self.given.x.T, self.h, self.r, strict=True)]
         for x, values, variance in curves:
             X = x[code, None] * shapes
             left += law.seen * (X @ values[:, s])
@@ -316,8 +321,9 @@ class RowEffects:
                 found[d, 0] += float(np.sum(self.energy[at]))
             if len(self.f):
                 R = knots_precision(self.knots)
+                curves = len(self.f) * (1 + len(self.h) * self.led[at])
+                found[d, 1] += np.sum(curves)
                 for f, p in ((self.f, self.p), *zip(self.h, self.r, strict=True)):
-                    found[d, 1] += f[:, at].size
                     found[d, 0] += np.sum(f[:, at] * (R @ f[:, at]) / p[at])
         return found
 
