@@ -78,7 +78,8 @@ def explore(
         As in `impute`.
     sampling, saving, matrix, request : Sampling, Saving, MatrixOptions, Request
         The options; their fields are keywords of this function, too: `chains=4`, `top=3`. Chains
-        start from few features (`initial_features` 2 and `initial_share` 0.2), and components of
+        start from few features (`initial_features` 2 and `initial_share` 0.2) and expect more noise
+        beside them (`noise_rate` 0.5), and components of
         counts that are alike are merged (`merge_every` 15), unless `settings` say otherwise.
     files : ExplorationFiles, optional
         What is written; nothing if left out.

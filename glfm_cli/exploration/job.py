@@ -33,8 +33,10 @@ from glfm_cli.streams import CELLS, Streams
 
 HELD_OUT = 0.1
 # Chains that explore start from few features and add what the table calls for, and join components
-# alike; those that impute start from many and do not, which predicts better and reads worse.
+# alike; those that impute start from many and do not, which predicts better and reads worse. So do
+# more features that leave less noise.
 FEW: dict[str, object] = {"initial_features": 2, "initial_share": 0.2, "merge_every": 15}
+NOISE: dict[str, object] = {"noise_rate": 0.5}  # beside features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,6 +224,8 @@ def _from_few(sampling: Sampling, layout: str, n_columns: int) -> Sampling:
     sampling = paced(sampling, model.name, EXPLORED)
     known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
+    if isinstance(model, FeatureModel):
+        few |= NOISE
     if isinstance(model, Map):
         few |= model.map_settings(n_columns)
     chains = CHAINS if sampling.chains is None and model.kind == "gibbs" else sampling.chains
