@@ -25,6 +25,7 @@ from glfm_cli.latent.given import GroupPredictors
 from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.latent.grouped import GroupedState, with_groups
+from glfm_cli.latent.joined_rows import RowsToJoin
 from glfm_cli.latent.model import Problem
 from glfm_cli.latent.row_effects import RowEffects
 from glfm_cli.latent.row_laws import (
@@ -114,7 +115,7 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     later = np.array([2.0, 4.5, 0.0, 1.5])
     of_x[:, 2] = [7.0, np.nan, np.nan, 2.5]  # of groups that the fit has, what it knew
     groups = Groups(np.array([0, 0, 2, 2]), ("a", "b", "c"), later, 1)
-    rows = fitted.of_new_rows(groups, of_x)
+    rows = RowsToJoin(fitted, groups, of_x)
     e, seen = np.array([[1.2], [9.0], [1.0], [0.4]]), np.array([[1], [0], [1], [1]])
     noise, both = np.array([0.4, 1.0, 1.0]), np.zeros((4, 2))
     drawn = np.empty((4_000, 4))

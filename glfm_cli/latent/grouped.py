@@ -18,9 +18,10 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
 from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.joined_rows import FoldedEffects, RowsToJoin
 from glfm_cli.latent.model import Cells, LatentModel, Refill, Rows, Sizes, Spans, gaussian
 from glfm_cli.latent.plain import PlainModel
-from glfm_cli.latent.row_effects import FoldedEffects, RowEffects
+from glfm_cli.latent.row_effects import RowEffects
 from glfm_cli.links.law import ALL, CellLaw, GivenLatent, NormalMixture, RowsLaw
 from glfm_cli.streams import EFFECTS, Streams
 
@@ -152,7 +153,7 @@ class WithGroups(PlainModel):
         """
         assert cells.groups is not None
         assert isinstance(draw.effects, RowEffects)
-        new = draw.effects.of_new_rows(cells.groups, cells.given)
+        new = RowsToJoin(draw.effects, cells.groups, cells.given)
         noise = self.inner.noise(draw.own)[cells.column]
         observed = cells.observed[:, cells.column] != 0
         start, begun = cells.y.copy(), False

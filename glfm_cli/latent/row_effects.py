@@ -20,7 +20,7 @@ given the residuals of observed cells, e = y - eta of the model ~ N(w, noise): a
 columns, with b and u integrated out; so v, l, k and q by Metropolis steps; f and every h with a of
 the column integrated out besides, then a; b with u integrated out; u by one factorisation a column.
 Without times there are no f, h, b and u, without groups no f, h, a and b. Latent columns of x have
-no effects.
+no h.
 
 Cost of a sweep: O(G S^3 + N S). Memory: G S + N S doubles.
 """
@@ -59,15 +59,13 @@ LENGTH = np.log([5.0, 0.5])  # prior of the logs of l and k, in median steps of 
 LENGTH_SD = np.array([1.5, 2.0])
 FIRST_VARIANCE = 0.25
 PROPOSALS = 3  # for v, l, k and q, in a sweep
-HELD = 1e8  # precision by which rows that are known already are held
 
 
 @dataclass(eq=False)
 class RowEffects:
     """The part's state, or a snapshot of it.
 
-    at : (S,) int64, the latent columns that have effects, in all `width` of them: not the time's,
-        nor those of x
+    at : (S,) int64, the latent columns that have effects, in all `width` of them: not the time's
     code, time : (N,) of the rows;  a : (G, S);  m, c : (S,);  omega : (S, S)
     u : (N, S), or (0, S) without times;  v : (S,);  length : (2, S), l and k
     b : (G, S), or (0, S) without times;  q : (S,);  step : the median step of time
@@ -339,10 +337,6 @@ class RowEffects:
         self.f *= factor
         self.h *= factor
 
-    def of_new_rows(self, groups: Groups, predictors: Array | None = None) -> RowsToJoin:
-        """Return what new rows have in common with these, and with one another."""
-        return RowsToJoin(self, groups, predictors)
-
     def pack(self) -> dict[str, Array]:
         """Return it as named arrays: those of fits of before, where there are no predictors."""
         names = [name for name in DRAWN if name not in ("h", "r") or self.given.at.size]
@@ -382,87 +376,3 @@ class RowEffects:
             raise ValueError("'effects.omega' is not positive definite") from None
         rest = u, v, length, b, q, f, p, h, r, knots, step, np.zeros(S), given
         return cls(at, sizes.latent, code, time, a, m, c, omega, *rest)
-
-
-class RowsToJoin:
-    """The part of rows that a fit has not seen: its groups are held, new ones are drawn.
-
-    w : (n, width), which `update` draws
-    """
-
-    def __init__(self, fitted: RowEffects, groups: Groups, predictors: Array | None) -> None:
-        self.fitted, self.n, S = fitted, groups.code.size, fitted.m.size
-        G = len(fitted.a)
-        self.new = max(groups.n - G, 0)
-        self.code = groups.code
-        self.a = np.concatenate([fitted.a, np.tile(fitted.m, (self.new, 1))])
-        self.b = np.concatenate([fitted.b, np.zeros((self.new if len(fitted.b) else 0, S))])
-        self.common = np.zeros((self.n, S))
-        if len(fitted.f) and groups.time is not None:
-            x = fitted.given.joined(predictors, self.code, G + self.new)
-            self.common = fitted.curves(x, self.code, groups.time)
-        self.t = np.zeros(self.n) if groups.time is None else fitted.clocked(groups.time)
-        self.u = np.zeros((self.n, S))
-        self.series: Series | None = None
-        self.held = np.empty(0, dtype=np.int64)
-        if len(fitted.u) and groups.time is not None:
-            self.held = np.flatnonzero(np.isin(fitted.code, np.unique(groups.code)))
-            code = np.concatenate([groups.code, fitted.code[self.held]])
-            time = np.concatenate([groups.time, fitted.time[self.held]])
-            self.series = Series.of(code, time, fitted.step)
-
-    @property
-    def w(self) -> Array:
-        """Return the part (n, width)."""
-        w = np.zeros((self.n, self.fitted.width))
-        w[:, self.fitted.at] = self.common + self.u + self.slopes
-        if len(self.a):
-            w[:, self.fitted.at] += self.a[self.code]
-        return w
-
-    @property
-    def slopes(self) -> Array:
-        """Return b_g t_n (n, S)."""
-        if not len(self.b):
-            return np.zeros_like(self.u)
-        return self.b[self.code] * self.t[:, None]
-
-    def update(self, e: Array, observed: Array, noise: Array, rng: Generator) -> None:
-        """Draw what is new given the residuals of the model, as `RowEffects.update` takes them."""
-        fitted, G, n = self.fitted, len(self.fitted.a), len(self.fitted.a) + self.new
-        if not fitted.at.size:
-            return
-        e, observed, noise = e[:, fitted.at], observed[:, fitted.at], noise[fitted.at]
-        e, seen, known = e - self.common, observed / noise, fitted.u[self.held]
-        if self.series is not None:  # of rows that are held u alone is known
-            seen = np.concatenate([seen, np.full(known.shape, HELD) / fitted.v])
-        if self.new:
-            if self.series is None:
-                A, B = group_sums(self.code, n, e, observed, noise)
-            else:  # new groups have no rows that are held
-                A, B = fitted.of_intercepts(self.series, seen, np.concatenate([e, known]), n)
-            self.a[G:] = draw_intercepts(A[G:], B[G:], fitted.m, fitted.omega, rng)
-        if self.series is None:
-            return
-        rest = np.concatenate([e - self.a[self.code] if len(self.a) else e, known])
-        t, node = fitted.clocked(self.series.time)[:, None], self.series.node[: self.n]
-        for s in range(fitted.m.size):
-            precision, b = self.series.sums(seen[:, s]), self.series.sums(seen[:, s] * rest[:, s])
-            law = SeriesLaw(self.series.precision(fitted.length[:, s]), fitted.v[s], precision)
-            if len(self.b):
-                if self.new:
-                    A, B = law.lines(b, t, self.series.code, n)
-                    self.b[G:, s] = draw_slopes(A[G:, 0, 0], B[G:, 0], fitted.q[s], rng)
-                b -= np.bincount(node, seen[: self.n, s] * self.slopes[:, s], b.size)
-            self.u[:, s] = law.draw(b, rng)[0][node]
-
-
-@dataclass(frozen=True, eq=False)
-class FoldedEffects:
-    """A snapshot of the part of new rows: w (n, width)."""
-
-    w: Array
-
-    def shift(self, rows: slice | Array = slice(None)) -> Array:
-        """Return w (n, width) of some rows."""
-        return self.w[rows]

@@ -22,9 +22,9 @@ from glfm_cli.completion.analysis.families import (
     Family,
     Linear,
     Logistic,
-    Moments,
     Poisson,
     RegressionDraw,
+    ResponseMoments,
     Seen,
 )
 from glfm_cli.latent.bsvd.effects import slice_draw
@@ -54,9 +54,9 @@ class NegativeBinomial(Poisson):
         choose = -betaln(1.0 / a, y + 1.0) - np.log(1.0 / a + y)
         return np.asarray(choose + y * (eta + np.log(a) - above) - above / a)
 
-    def moments(self, X: Array, at: RegressionDraw) -> Moments:
+    def moments(self, X: Array, at: RegressionDraw) -> ResponseMoments:
         mean = self.mean(X @ at.b)
-        return Moments(mean, mean, mean + at.s2 * mean**2)
+        return ResponseMoments(mean, mean, mean + at.s2 * mean**2)
 
     def propose(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         g = rng.gamma(1.0 / at.s2, at.s2, len(X))

@@ -57,7 +57,7 @@ def wide(X: Array) -> Array:
     return np.where(squares > 0.0, squares, 1.0)
 
 
-class Moments(NamedTuple):
+class ResponseMoments(NamedTuple):
     """What a law says of y (n,): means, their slopes in the linear predictor, and variances."""
 
     mean: Array
@@ -79,7 +79,7 @@ class Family(Protocol):
     def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
         """Return coefficients after a step that leaves their posterior as it is."""
 
-    def moments(self, X: Array, at: RegressionDraw) -> Moments:
+    def moments(self, X: Array, at: RegressionDraw) -> ResponseMoments:
         """Return the moments of y (n,)."""
 
     def sample(
@@ -111,9 +111,9 @@ class Linear:
         s2 = float((np.sum((y - X @ mode) ** 2) + mode @ prior @ mode) / rng.chisquare(n - p))
         return RegressionDraw(mode + np.sqrt(s2) * np.linalg.solve(L.T, rng.standard_normal(p)), s2)
 
-    def moments(self, X: Array, at: RegressionDraw) -> Moments:
+    def moments(self, X: Array, at: RegressionDraw) -> ResponseMoments:
         mean = X @ at.b
-        return Moments(mean, np.ones(mean.size), np.full(mean.size, at.s2))
+        return ResponseMoments(mean, np.ones(mean.size), np.full(mean.size, at.s2))
 
     def sample(
         self, X: Array, at: RegressionDraw, ends: Ends, rng: Generator
@@ -189,9 +189,9 @@ class Exponential(ABC):
             return RegressionDraw(b)
         return last
 
-    def moments(self, X: Array, at: RegressionDraw) -> Moments:
+    def moments(self, X: Array, at: RegressionDraw) -> ResponseMoments:
         mean = self.mean(X @ at.b)
-        return Moments(mean, self.weight(mean), self.weight(mean))
+        return ResponseMoments(mean, self.weight(mean), self.weight(mean))
 
     def sample(
         self, X: Array, at: RegressionDraw, ends: Ends, rng: Generator

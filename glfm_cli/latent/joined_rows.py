@@ -1,0 +1,98 @@
+"""What rows that a fit has not seen have in common with its rows, and with one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from glfm_cli.arrays import Array, Groups
+from glfm_cli.latent.row_effects import RowEffects
+from glfm_cli.latent.row_laws import Series, SeriesLaw, draw_intercepts, draw_slopes, group_sums
+
+HELD = 1e8  # precision by which rows that are known already are held
+
+
+class RowsToJoin:
+    """The part of rows that a fit has not seen: its groups are held, new ones are drawn.
+
+    w : (n, width), which `update` draws
+    """
+
+    def __init__(self, fitted: RowEffects, groups: Groups, predictors: Array | None) -> None:
+        self.fitted, self.n, S = fitted, groups.code.size, fitted.m.size
+        G = len(fitted.a)
+        self.new = max(groups.n - G, 0)
+        self.code = groups.code
+        self.a = np.concatenate([fitted.a, np.tile(fitted.m, (self.new, 1))])
+        self.b = np.concatenate([fitted.b, np.zeros((self.new if len(fitted.b) else 0, S))])
+        self.common = np.zeros((self.n, S))
+        if len(fitted.f) and groups.time is not None:
+            x = fitted.given.joined(predictors, self.code, G + self.new)
+            self.common = fitted.curves(x, self.code, groups.time)
+        self.t = np.zeros(self.n) if groups.time is None else fitted.clocked(groups.time)
+        self.u = np.zeros((self.n, S))
+        self.series: Series | None = None
+        self.held = np.empty(0, dtype=np.int64)
+        if len(fitted.u) and groups.time is not None:
+            self.held = np.flatnonzero(np.isin(fitted.code, np.unique(groups.code)))
+            code = np.concatenate([groups.code, fitted.code[self.held]])
+            time = np.concatenate([groups.time, fitted.time[self.held]])
+            self.series = Series.of(code, time, fitted.step)
+
+    @property
+    def w(self) -> Array:
+        """Return the part (n, width)."""
+        w = np.zeros((self.n, self.fitted.width))
+        w[:, self.fitted.at] = self.common + self.u + self.slopes
+        if len(self.a):
+            w[:, self.fitted.at] += self.a[self.code]
+        return w
+
+    @property
+    def slopes(self) -> Array:
+        """Return b_g t_n (n, S)."""
+        if not len(self.b):
+            return np.zeros_like(self.u)
+        return self.b[self.code] * self.t[:, None]
+
+    def update(self, e: Array, observed: Array, noise: Array, rng: Generator) -> None:
+        """Draw what is new given the residuals of the model, as `RowEffects.update` takes them."""
+        fitted, G, n = self.fitted, len(self.fitted.a), len(self.fitted.a) + self.new
+        if not fitted.at.size:
+            return
+        e, observed, noise = e[:, fitted.at], observed[:, fitted.at], noise[fitted.at]
+        e, seen, known = e - self.common, observed / noise, fitted.u[self.held]
+        if self.series is not None:  # of rows that are held u alone is known
+            seen = np.concatenate([seen, np.full(known.shape, HELD) / fitted.v])
+        if self.new:
+            if self.series is None:
+                A, B = group_sums(self.code, n, e, observed, noise)
+            else:  # new groups have no rows that are held
+                A, B = fitted.of_intercepts(self.series, seen, np.concatenate([e, known]), n)
+            self.a[G:] = draw_intercepts(A[G:], B[G:], fitted.m, fitted.omega, rng)
+        if self.series is None:
+            return
+        rest = np.concatenate([e - self.a[self.code] if len(self.a) else e, known])
+        t, node = fitted.clocked(self.series.time)[:, None], self.series.node[: self.n]
+        for s in range(fitted.m.size):
+            precision, b = self.series.sums(seen[:, s]), self.series.sums(seen[:, s] * rest[:, s])
+            law = SeriesLaw(self.series.precision(fitted.length[:, s]), fitted.v[s], precision)
+            if len(self.b):
+                if self.new:
+                    A, B = law.lines(b, t, self.series.code, n)
+                    self.b[G:, s] = draw_slopes(A[G:, 0, 0], B[G:, 0], fitted.q[s], rng)
+                b -= np.bincount(node, seen[: self.n, s] * self.slopes[:, s], b.size)
+            self.u[:, s] = law.draw(b, rng)[0][node]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedEffects:
+    """A snapshot of the part of new rows: w (n, width)."""
+
+    w: Array
+
+    def shift(self, rows: slice | Array = slice(None)) -> Array:
+        """Return w (n, width) of some rows."""
+        return self.w[rows]
