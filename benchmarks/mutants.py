@@ -62,6 +62,15 @@ MUTANTS = {
     "curves of predictors in the variance of the common one": Mutant(
         "latent/row_effects.py", "Q = A + R / variance[s]", "Q = A + R / self.p[s]", ROW_EFFECTS
     ),
+    "curves of a predictor in its own column": Mutant(
+        "latent/row_effects.py", "        if self.led[s]:\n", "        if True:\n", ROW_EFFECTS
+    ),
+    "a variance of counts that falls where much is expected": Mutant(
+        "latent/cnpf/draw.py",
+        "np.maximum(mean, TINY)) + f",
+        "np.maximum(mean, TINY))",
+        "tests/cnpf/test_cnpf_excess.py",
+    ),
     "intercepts with the curves of predictors": Mutant(
         "latent/row_effects.py",
         "rest = e - self.curves(self.given.x, self.code, self.time)",
@@ -246,7 +255,7 @@ MUTANTS = {
     "accepted versions with the density of those before": Mutant(
         WALK, "return np.where(taken, new, now)", "return now", ANALYSIS
     ),
-    "a chain that does not see its versions": Mutant(WALK, "        self._see()\n", "", ANALYSIS),
+    "a chain that does not see its versions": Mutant(WALK, "        self._see()\n", "", BESIDE),
     "coefficients of the first sweep": Mutant(
         WALK,
         "self.at = self.regression.family.draw(",

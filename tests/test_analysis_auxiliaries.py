@@ -110,6 +110,8 @@ def test_missing_response_and_covariate_have_their_law_given_an_auxiliary(
         drawn = walk.xs[name][50:]
         assert abs(drawn.mean() - mean - cov * gain) < 4 * np.sqrt(left / drawn.size)
         assert drawn.std() == pytest.approx(np.sqrt(left), rel=0.1)
+    # The next sweep of the model of x is given what was drawn.
+    assert walk.chain.cells.y[:, 0] == pytest.approx(link.margin.to_latent(walk.xs["x"]))
 
 
 @pytest.mark.parametrize("gone", ["x", "y"])
