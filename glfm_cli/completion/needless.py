@@ -11,7 +11,7 @@ from glfm_cli.options import Saving
 
 UNCHANGED = (
     "no cell is to be completed: the table has no missing cell in the completed columns, "
-    "so that it is written as it is and no model is fitted (--save DIR.glfm fits one)"
+    "so that no model is fitted (--save DIR.glfm fits one)"
 )
 
 

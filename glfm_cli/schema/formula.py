@@ -182,7 +182,7 @@ def _parse(text: str) -> Formula:
     try:
         tree = ast.parse(_QUOTED.sub(stand_in, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError("it is no expression such as weight / (height / 100) ** 2") from None
+        raise ValueError("it is no expression") from None
     _check(tree)
     if _misplaced_text(tree):
         raise ValueError("texts are only compared, by ==, != and in")

@@ -187,13 +187,14 @@ class ColumnParser:
         text = self.text(entry, key)
         if text is None:
             return None
+        example = 'sex == "f"' if condition else "weight / (height / 100) ** 2"
         try:
             formula = parse_formula(text)
         except ValueError as error:
             why = f"`{key}` cannot be read: {error}"
-            raise self.error(why, value=f"'{text}'") from None
+            raise self.error(why, value=f"'{text}'", hint=f"For example {example}.") from None
         if formula.is_condition != condition:
-            expected = 'a condition such as sex == "f"' if condition else "a number, no condition"
+            expected = f"a condition such as {example}" if condition else "a number, no condition"
             raise self.error(f"`{key}`", value=f"'{text}'", expected=expected)
         return text
 

@@ -79,12 +79,18 @@ def _check_names(
     for name in names:
         other = known.get(name)
         if other is None:
+            level = next((c for c in known.values() if name in (c.levels or ())), None)
+            if key == "only_if" and level is not None:
+                hint = f"A level stands between quotes: {level.name} == \"{name}\"."
+            else:
+                hint = did_you_mean(name, known) or (
+                    "A column whose name is no word stands between backticks: `Height (cm)`."
+                )
             raise SchemaError(
                 f"`{key}` names '{name}', and the table has no such column",
                 file=file,
                 column=column.name,
-                hint=did_you_mean(name, known)
-                or "A column whose name is no word stands between backticks: `Height (cm)`.",
+                hint=hint,
             )
         if name == column.name:
             raise SchemaError(f"`{key}` names the column itself", file=file, column=column.name)

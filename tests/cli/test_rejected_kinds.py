@@ -75,4 +75,5 @@ def test_bad_input_is_one_clear_line(desk: Any, name: str) -> None:
         desk.put(path.name, MADE[made] if made else case.get("table", TABLE))
     types = case.get("types", TYPES.format(case.get("a", "real")))
     desk.put("types.yaml", b"columns: {a: real, b: caf\xe9}\n" if types == "latin" else types)
-    desk.check_rejected(case["error"], desk.impute, *case.get("options", ()), table=given)
+    said = desk.check_rejected(case["error"], desk.impute, *case.get("options", ()), table=given)
+    assert case.get("hint", "") in said.stderr
