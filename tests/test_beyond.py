@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
+from scipy import stats
 
 from glfm_cli import impute
 from glfm_cli.completion import Files
@@ -94,6 +95,37 @@ def test_a_margin_is_one_and_a_half_widths_to_either_side() -> None:
     assert reach is not None
     found = reach.is_beyond(np.array([-21.0, -19.0, 139.0, 141.0]))
     assert found.tolist() == [True, False, False, True]
+
+
+def test_heavy_tails_reach_as_far_again_in_logarithms_of_distances() -> None:
+    x = np.concatenate([-np.arange(1.0, 31.0), [0.0], np.arange(1.0, 30.0), [200.0]]) + 7.0
+    seen = np.ones(x.size, dtype=bool)
+    reach = reach_of(EncodedColumn(Column("c", type=ColumnType.REAL), 0, x, seen, ~seen))
+    assert reach is not None
+    assert (reach.middle, reach.spread) == (7.0, 15.5)  # of distances 1 to 30, and 200
+    ends = np.log1p(200.0 / 15.5), -np.log1p(30.0 / 15.5)
+    high, low = 15.5 * np.expm1(2 * ends[0] - ends[1]), -15.5 * np.expm1(ends[0] - 2 * ends[1])
+    near = np.array([low - 0.1, low + 0.1, high - 0.1, high + 0.1]) + 7.0
+    assert reach.is_beyond(near).tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("law", "heavy"),
+    [
+        (stats.gamma(16), False),  # skewness 0.5
+        (stats.gamma(8), True),  # 0.7, and kurtosis 3.75
+        (stats.logistic(), True),  # kurtosis 4.2
+        (stats.norm(), False),
+    ],
+)
+def test_tails_are_heavy_of_a_skewness_or_a_kurtosis(law: Any, heavy: bool) -> None:
+    x = law.ppf((np.arange(20_000) + 0.5) / 20_000)
+    seen = np.ones(x.size, dtype=bool)
+    for side in (1.0, -1.0):
+        made = EncodedColumn(Column("c", type=ColumnType.REAL), 0, side * x, seen, ~seen)
+        reach = reach_of(made)
+        assert reach is not None
+        assert (reach.spread > 0.0) == heavy
 
 
 def test_columns_of_few_or_equal_values_have_no_reach() -> None:
