@@ -261,6 +261,17 @@ def test_columns_that_chance_relates_are_not_warned_of() -> None:
     assert named <= 2
 
 
+def test_two_hundredths_outside_and_a_fifth_of_a_deviation_are_the_limits() -> None:
+    near, far = Told(outside={0: 0.03, 1: 0.009}), Told(outside={0: 0.03, 1: 0.013})
+    assert (near.too_far, far.too_far) == (None, pytest.approx(0.0215))
+    rng = np.random.default_rng(2)
+    noise = rng.standard_normal((60, 300, 1))
+    for moved, settled in ((0.15, True), (0.25, False)):
+        told = Told(dict(enumerate(noise + moved * (np.arange(300) >= 200)[:, None])))
+        assert told.drift == pytest.approx(moved, abs=0.03)
+        assert told.settled == settled
+
+
 def test_coefficients_that_still_move_are_told_from_noise() -> None:
     noise = np.random.default_rng(0).standard_normal((20, 60, 3))
     noise[:, :20, 0] += 5.0  # of the beginning, which is over
