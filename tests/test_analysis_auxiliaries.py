@@ -15,6 +15,7 @@ from glfm_cli.completion.analysis import walk as walk_module
 from glfm_cli.completion.analysis.auxiliaries import auxiliaries
 from glfm_cli.completion.analysis.counts import FAMILIES
 from glfm_cli.completion.analysis.families import Linear, RegressionDraw
+from glfm_cli.completion.analysis.nominal import Nominal
 from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.analysis.walk import Law, Walk
@@ -42,31 +43,33 @@ def test_each_has_a_law_of_its_kind_given_all_before_it() -> None:
         "sex": pa.array([None if i < 3 else "mf"[i % 2] for i in row]),
         "city": np.array(["k", "l", "m"])[row % 3],
         "other": np.arange(n) % 7 + 0.5,
+        "atom": np.maximum(z, 0.0),
     }
     types = {"y": "real", "x": "real", "skewed": "positive", "count": "count", "sex": "categorical"}
-    types |= {"city": "categorical", "other": "real"}
+    types |= {"city": "categorical", "other": "real", "atom": "real"}
     grade = {"type": "ordinal", "levels": ["a", "b", "c"]}
     problem, data, _ = prepare(pa.table(table), {"columns": types | {"grade": grade}})
     regression = read_regression("y ~ I(x^2)", data.columns)
-    names = ("skewed", "grade", "city", "count", "sex")
+    names = ("skewed", "grade", "city", "atom", "count", "sex")
     found, left = auxiliaries(regression, data, names, problem.link_config)
-    assert left == ("city",)
-    assert [one.target for one in found] == ["sex", "count", "grade", "skewed"]
+    assert left == ("atom",)
+    assert [one.target for one in found] == ["city", "sex", "count", "grade", "skewed"]
     laws = ["logistic", "poisson", "linear", "linear"]
-    assert [one.family for one in found] == [FAMILIES[name] for name in laws]
-    assert found[3].response.text == "log(`skewed`)"
-    assert found[2].ends == pytest.approx((-0.5, 2.5))
-    assert found[3].names == ("x", "y", "other", "sex", "count", "grade")
+    assert [one.family for one in found] == [Nominal(3), *(FAMILIES[name] for name in laws)]
+    assert found[4].response.text == "log(`skewed`)"
+    assert found[3].ends == pytest.approx((-0.5, 2.5))
+    assert found[4].names == ("x", "y", "other", "city", "sex", "count", "grade")
     assert found[0].names == ("x", "y", "other")
     xs = {one.column.name: np.nan_to_num(one.x) for one in data.columns}
-    law = Law(found[2], within=True)
+    law = Law(found[3], within=True)
     law.draw(xs, rng)
     law.fill(xs, rng)
     assert set(xs["grade"][:7]) <= {0.0, 1.0, 2.0}
-    few = {name: pa.array(column)[:14] for name, column in table.items()}
-    _, data, _ = prepare(pa.table(few), {"columns": types | {"grade": grade}})
-    regression = read_regression("y ~ I(x^2)", data.columns)
-    assert auxiliaries(regression, data, names[:1], problem.link_config) == ((), names[:1])
+    for n, name in ((14, "skewed"), (50, "city")):
+        few = {name: pa.array(column)[:n] for name, column in table.items()}
+        _, data, _ = prepare(pa.table(few), {"columns": types | {"grade": grade}})
+        regression = read_regression("y ~ I(x^2)", data.columns)
+        assert auxiliaries(regression, data, (name,), problem.link_config) == ((), (name,))
 
 
 class Given(Linear):
@@ -139,12 +142,12 @@ def test_coefficients_are_not_biased_by_an_auxiliary(gone: str) -> None:
 
 
 def test_a_column_without_such_a_law_is_warned_of() -> None:
-    g = np.arange(90) % 3
-    y = g + np.random.default_rng(0).standard_normal(90)
+    rain = np.maximum(np.arange(90) % 3 - 1.0, 0.0)
+    y = rain + np.random.default_rng(0).standard_normal(90)
     x = hidden(np.cos(np.arange(90.0)), np.arange(90) < 30)
-    types = {"columns": {"x": "real", "y": "real", "city": "categorical"}}
-    table = pa.table({"x": x, "y": y, "city": np.array(["k", "l", "m"])[g]})
+    types = {"columns": {"x": "real", "y": "real", "rain": "real"}}
+    table = pa.table({"x": x, "y": y, "rain": rain * (1.0 + np.arange(90.0) / 90.0)})
     multiple = impute(table, types, settings=PLAIN, **SHORT).multiple(1, "y ~ x")
     (warning,) = multiple.warnings
-    assert warning.startswith("'city' tells of 'y' what the formula does not")
+    assert warning.startswith("'rain' tells of 'y' what the formula does not")
     assert "Name it in the formula, give it `role: ignore`" in warning

@@ -7,7 +7,7 @@ own, on the terms of the formula, the response, every other column and the auxil
 
 which leaves the analysis as it is, for y given x has the law p(y | x, b) still [Luedtke, Robitzsch
 and West 2020]. Numbers have normal errors, skewed ones by their logarithm; counts have a law that
-fits them; levels that are ordered count as their codes, and two have a logistic regression.
+fits them; levels that are ordered count as their codes, others have logistic regressions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.completion.analysis.counts import FAMILIES, law_of_counts
+from glfm_cli.completion.analysis.families import Family
 from glfm_cli.completion.analysis.formula import AnalysisFormula, Factor
+from glfm_cli.completion.analysis.nominal import Nominal
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.links import LinkConfig
 from glfm_cli.links.margins import FEWEST_FOR_TAILS, standard_moment
@@ -34,7 +36,7 @@ def auxiliaries(
 ) -> tuple[tuple[AnalysisFormula, ...], tuple[str, ...]]:
     """Return the regressions of some columns, the one with the most cells first, and the others.
 
-    Others have more than two levels without an order, an atom, or too few cells.
+    Others have an atom, or too few cells.
     """
     columns, found, left = regression.columns, [], []
     terms = dict.fromkeys((*regression.terms, (_factor(columns[regression.target], regression),)))
@@ -61,15 +63,17 @@ def _regression(
     config: LinkConfig,
 ) -> AnalysisFormula | None:
     """Return the regression of a column, None where it has none."""
-    x = one.x[one.observed]
-    nominal = one.column.nominal and len(one.levels) != 2
-    if nominal or (not one.levels and atom_of(one.column, x) is not None):
+    n_levels = len(one.levels)
+    if not n_levels and atom_of(one.column, one.x[one.observed]) is not None:
         return None
     response = _factor(one, None, config).formula
-    family = FAMILIES["logistic" if len(one.levels) == 2 else "linear"]
+    family: Family = FAMILIES["logistic" if n_levels == 2 else "linear"]
+    n_regressions = 1
+    if one.column.nominal and n_levels > 2:
+        family, n_regressions = Nominal(n_levels), n_levels - 1
     made = AnalysisFormula(f"{one.column.name} ~ ...", response, terms, family, of.columns)
     seen, _ = made.complete()
-    if seen.y.size < ROWS_A_TERM * seen.X.shape[1]:
+    if seen.y.size < ROWS_A_TERM * seen.X.shape[1] * n_regressions:
         return None
     return replace(made, family=law_of_counts(seen)) if one.column.integral else made
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import fdtrc, ndtri
 
 from glfm_cli.arrays import Array
+from glfm_cli.completion.analysis.families import Exponential, Linear
 from glfm_cli.completion.analysis.formula import AnalysisFormula
 from glfm_cli.encoding import Data, EncodedColumn, Relations
 from glfm_cli.errors import UsageError, counted
@@ -71,7 +72,9 @@ def related(regression: AnalysisFormula, data: Data) -> tuple[str, ...]:
     touched = any(regression.columns[name].requested.any() for name in named)
     if not touched or n <= p + 1:
         return ()
-    moments = regression.family.moments(seen.X, regression.family.fit(seen))
+    family = regression.family
+    assert isinstance(family, Linear | Exponential)  # as those of responses are
+    moments = family.moments(seen.X, family.fit(seen))
     sd = np.sqrt(np.maximum(moments.variance, np.finfo(float).tiny))
     z, X = (seen.y - moments.mean) / sd, (moments.slope / sd)[:, None] * seen.X
     found = []

@@ -4,6 +4,7 @@
     logistic   y ~ Bernoulli(logit X b)    by an independence step of Metropolis and Hastings, from
     poisson    y ~ Poisson(exp X b)        a t distribution about the mode [Tierney 1994]
     negbin     counts.py
+    nominal    nominal.py, of auxiliaries
 
 A missing y has its law inside what its column can hold.
 
@@ -78,9 +79,6 @@ class Family(Protocol):
 
     def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
         """Return coefficients after a step that leaves their posterior as it is."""
-
-    def moments(self, X: Array, at: RegressionDraw) -> ResponseMoments:
-        """Return the moments of y (n,)."""
 
     def sample(
         self, X: Array, at: RegressionDraw, ends: Ends, rng: Generator
