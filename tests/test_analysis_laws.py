@@ -19,6 +19,7 @@ from glfm_cli.completion import prepare
 from glfm_cli.completion.analysis.checks import related
 from glfm_cli.completion.analysis.counts import FAMILIES, law_of_counts
 from glfm_cli.completion.analysis.families import Linear, RegressionDraw, Seen
+from glfm_cli.completion.analysis.formula import Evaluated
 from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.told import Told
 from glfm_cli.errors import UsageError
@@ -259,6 +260,20 @@ def test_columns_that_chance_relates_are_not_warned_of() -> None:
         table["y"] = pa.array(table["y"], from_pandas=True)
         named += bool(related(*read("y ~ z0", table, dict.fromkeys(table, "real"))))
     assert named <= 2
+
+
+def test_regressors_are_made_anew_of_other_arrays_and_of_changed_ones() -> None:
+    table = {"y": np.zeros(3), "a": np.arange(3.0), "b": np.ones(3)}
+    formula, data = read("y ~ a * log(b)", table, dict.fromkeys("yab", "real"))
+    xs, held = {one.column.name: one.x.copy() for one in data.columns}, Evaluated()
+    first = formula.regressors(xs, held)
+    assert formula.regressors(dict(xs), held) is first
+    xs["b"] = xs["b"] * np.e
+    assert formula.regressors(xs, held)[:, 2] == pytest.approx(1.0)
+    xs["a"][:] = 5.0
+    held.forget({"a"})
+    assert formula.regressors(xs, held).tolist() == formula.regressors(xs).tolist()
+    assert first[:, 1].tolist() == [0.0, 1.0, 2.0]
 
 
 def test_two_hundredths_outside_and_a_fifth_of_a_deviation_are_the_limits() -> None:

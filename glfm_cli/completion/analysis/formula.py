@@ -7,7 +7,7 @@ inside C(). Which contrasts code the levels is of no matter here: the fitted mea
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
@@ -33,6 +33,35 @@ class Factor:
     formula: Formula = field(compare=False)
 
 
+class Evaluated:
+    """What was made of columns, made anew where the array of one is another.
+
+    Of arrays that are changed in place `forget` has to be told.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, tuple[dict[str, Array], Array]] = {}
+
+    def get(
+        self,
+        what: Hashable,
+        names: Sequence[str],
+        xs: Mapping[str, Array],
+        make: Callable[[], Array],
+    ) -> Array:
+        """Return what `make` makes of some columns of xs."""
+        held = self._found.get(what)
+        if held is None or any(x is not xs[name] for name, x in held[0].items()):
+            held = self._found[what] = {name: xs[name] for name in names}, make()
+        return held[1]
+
+    def forget(self, names: Set[str]) -> None:
+        """Forget what was made of some columns."""
+        self._found = {
+            what: held for what, held in self._found.items() if names.isdisjoint(held[0])
+        }
+
+
 @dataclass(frozen=True)
 class AnalysisFormula:
     """A regression of a table's columns, read and checked.
@@ -56,22 +85,25 @@ class AnalysisFormula:
         """The column of the response."""
         return self.response.names[0]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns of the regressors."""
         every = (name for term in self.terms for one in term for name in one.formula.names)
         return tuple(dict.fromkeys(every))
 
-    def regressors(self, xs: Mapping[str, Array]) -> Array:
+    def regressors(self, xs: Mapping[str, Array], evaluated: Evaluated | None = None) -> Array:
         """Return X (n, p), a constant first, of values and level codes (n,) by column."""
-        found: dict[Factor, Array] = {}
-        for one in {one for term in self.terms for one in term}:
-            found[one] = self.values(one, xs)
-        n = len(next(iter(xs.values())))
-        parts = [np.ones((n, 1))]
-        for term in self.terms:
-            parts.append(reduce(_products, (found[one] for one in term)))
-        return np.hstack(parts)
+        held = Evaluated() if evaluated is None else evaluated
+
+        def values(one: Factor) -> Array:
+            return held.get(one, one.formula.names, xs, lambda: self.values(one, xs))
+
+        def product() -> Array:
+            n = len(next(iter(xs.values())))
+            parts = [reduce(_products, map(values, term)) for term in self.terms]
+            return np.hstack([np.ones((n, 1)), *parts])
+
+        return held.get(self.terms, self.names, xs, product)
 
     def outcome(self, x: Array) -> Array:
         """Return y (n,) of the values or level codes of the response's column."""
@@ -105,9 +137,11 @@ class AnalysisFormula:
             y = self.outcome(np.array([low - half, inside, high + half]))
         return float(np.nanmin(y)), float(np.nanmax(y))
 
-    def seen(self, xs: Mapping[str, Array], y: Array) -> tuple[Seen, Array]:
+    def seen(
+        self, xs: Mapping[str, Array], y: Array, evaluated: Evaluated | None = None
+    ) -> tuple[Seen, Array]:
         """Return what rows show that have an outcome and regressors, and which these are."""
-        X = self.regressors(xs)
+        X = self.regressors(xs, evaluated)
         rows = np.flatnonzero(~np.isnan(y) & np.isfinite(X).all(axis=1))
         return Seen(y[rows], X[rows], wide(X)), rows
 

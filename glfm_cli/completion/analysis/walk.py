@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.families import RegressionDraw, wide
-from glfm_cli.completion.analysis.formula import AnalysisFormula
+from glfm_cli.completion.analysis.formula import AnalysisFormula, Evaluated
 from glfm_cli.inference.chain import start_chain
 from glfm_cli.inference.one_draw import draw_jointly
 from glfm_cli.inference.posterior import Draw, Posterior
@@ -26,10 +26,14 @@ class Law:
     at : its coefficients, None before the first are drawn
     outside : how much of the law of missing responses lay outside their column, when last drawn
     within : whether missing responses are part of what coefficients are drawn from
+    evaluated : factors of columns, shared by laws
     """
 
-    def __init__(self, regression: AnalysisFormula, within: bool) -> None:
+    def __init__(
+        self, regression: AnalysisFormula, within: bool, evaluated: Evaluated | None = None
+    ) -> None:
         self.regression, self.at, self.outside = regression, None, 0.0
+        self.evaluated = evaluated
         target = regression.columns[regression.target]
         self.seen, self.missing = target.observed, target.requested
         self.used = self.seen | self.missing if within else self.seen
@@ -40,7 +44,7 @@ class Law:
     def draw(self, xs: Mapping[str, Array], rng: Generator) -> RegressionDraw:
         """Draw and return coefficients given the completed columns."""
         y = np.where(self.used, self.regression.outcome(xs[self.regression.target]), np.nan)
-        seen = self.regression.seen(xs, y)[0]._replace(squares=self.squares)
+        seen = self.regression.seen(xs, y, self.evaluated)[0]._replace(squares=self.squares)
         self.at = self.regression.family.draw(seen, self.at, rng)
         return self.at
 
@@ -49,7 +53,7 @@ class Law:
         regression, unknown = self.regression, ~self.seen
         for name in regression.names:
             unknown = unknown | np.isnan(xs[name])
-        X = regression.regressors(xs)
+        X = regression.regressors(xs, self.evaluated)
         possible = ~unknown & np.isfinite(X).all(axis=1)
         out = np.where(unknown, 0.0, -np.inf)
         y = regression.outcome(xs[regression.target][possible])
@@ -60,7 +64,7 @@ class Law:
     def fill(self, xs: dict[str, Array], rng: Generator) -> None:
         """Put draws into the missing cells of the response, where all regressors have a value."""
         regression, name = self.regression, self.regression.target
-        X = regression.regressors(xs)
+        X = regression.regressors(xs, self.evaluated)
         rows = np.flatnonzero(self.missing & np.isfinite(X).all(axis=1))
         assert self.at is not None
         y, self.outside = regression.family.sample(X[rows], self.at, regression.ends, rng)
@@ -88,7 +92,8 @@ class Walk:
         streams: Streams,
     ) -> None:
         self.xs, self.names, self.streams = xs, list(names), streams
-        self.laws = [Law(one, within=len(regressions) > 1) for one in regressions]
+        self.evaluated, within = Evaluated(), len(regressions) > 1
+        self.laws = [Law(one, within, self.evaluated) for one in regressions]
         columns = regressions[0].columns
         requested = {k: columns[name].requested for k, name in enumerate(names)}
         self.missing = {k: np.flatnonzero(one) for k, one in requested.items() if one.any()}
@@ -136,9 +141,10 @@ class Walk:
         new = self._log_density(proposed)
         with np.errstate(invalid="ignore"):  # of two that are impossible the first is kept
             taken = np.log(rng.random(now.size)) < new - now
-        for name, x in proposed.items():
-            if x is not self.xs[name]:
-                self.xs[name][taken] = x[taken]
+        changed = {name for name, x in proposed.items() if x is not self.xs[name]}
+        for name in changed:  # in place, where the chain has them, too
+            self.xs[name][taken] = proposed[name][taken]
+        self.evaluated.forget(changed)
         return np.where(taken, new, now)
 
     def _log_density(self, xs: Mapping[str, Array]) -> Array:
