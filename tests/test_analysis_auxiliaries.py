@@ -14,7 +14,7 @@ from glfm_cli.completion import prepare
 from glfm_cli.completion.analysis import walk as walk_module
 from glfm_cli.completion.analysis.auxiliaries import auxiliaries
 from glfm_cli.completion.analysis.counts import FAMILIES
-from glfm_cli.completion.analysis.families import Linear, RegressionDraw
+from glfm_cli.completion.analysis.families import Linear, RegressionDraw, Seen, wide
 from glfm_cli.completion.analysis.nominal import Nominal
 from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.versions import Compatible
@@ -115,6 +115,29 @@ def test_missing_response_and_covariate_have_their_law_given_an_auxiliary(
         assert drawn.std() == pytest.approx(np.sqrt(left), rel=0.1)
     # The next sweep of the model of x is given what was drawn.
     assert walk.chain.cells.y[:, 0] == pytest.approx(link.margin.to_latent(walk.xs["x"]))
+
+
+def test_coefficients_are_drawn_by_missing_responses_that_lie_inside() -> None:
+    """Against draws weighed by what lies inside, of which a part of the law does not."""
+    y = np.append([0.3, 1.2, 0.1, 0.8, 1.9, 0.4, 0.7, 0.2], [0.5, 0.1, 0.9, 1.4])
+    table = pa.table({"y": hidden(y, np.arange(12) >= 8), "x": np.tile([0.0, 1.0], 6)})
+    types = {"columns": {"y": "positive", "x": "real"}}
+    _, data, _ = prepare(table, types)
+    law, rng = Law(read_regression("y ~ x", data.columns), within=True), np.random.default_rng(1)
+    xs = {"y": y, "x": np.tile([0.0, 1.0], 6)}
+    draws = [law.draw(xs, rng) for _ in range(8_000)][100:]
+    found = np.array([[*at.b, np.log(at.s2)] for at in draws])
+    X = np.column_stack([np.ones(12), xs["x"]])
+    free = Linear()
+    seen = Seen(y, X, wide(X))
+    plain = [free.draw(seen, None, rng) for _ in range(12_000)]
+    inside = [np.prod(free.inside(X[8:], at, (0.0, np.inf))) for at in plain]
+    w = 1.0 / np.array(inside)
+    each = np.array([[*at.b, np.log(at.s2)] for at in plain])
+    expected = np.average(each, axis=0, weights=w)
+    sd = np.sqrt(np.average((each - expected) ** 2, axis=0, weights=w))
+    assert np.all(np.abs(found.mean(axis=0) - expected) < 0.12 * sd)
+    assert abs(each.mean(axis=0) - expected).max() > 0.25 * sd.max()
 
 
 @pytest.mark.parametrize("gone", ["x", "y"])

@@ -137,6 +137,17 @@ def test_normal_draws_have_their_law_inside_the_ends() -> None:
     assert outside == pytest.approx(stats.norm.cdf(-0.5) + stats.norm.sf(1.5))
 
 
+def test_what_of_the_law_of_counts_lies_between_two_ends() -> None:
+    X, b, a = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.4, 0.9]), 0.7
+    mean = np.exp(X @ b)
+    poisson, negbin = stats.poisson(mean), stats.nbinom(1.0 / a, 1.0 / (1.0 + a * mean))
+    for ends, of in (((-0.5, 4.5), (0, 4)), ((1.5, np.inf), (2, np.inf)), ((-0.5, np.inf), None)):
+        for name, law in (("poisson", poisson), ("negbin", negbin)):
+            found = FAMILIES[name].inside(X, RegressionDraw(b, a), ends)
+            expected = 1.0 if of is None else law.cdf(of[1]) - law.cdf(of[0] - 1)
+            assert found == pytest.approx(expected), (name, ends)
+
+
 def test_counts_outside_their_bounds_are_drawn_again() -> None:
     X, at = np.ones((5000, 1)), RegressionDraw(np.log([4.0]))
     drawn, outside = FAMILIES["poisson"].sample(X, at, (1.5, 6.5), np.random.default_rng(0))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.random import Generator
 from scipy.optimize import minimize_scalar
-from scipy.special import betaln, log_expit
+from scipy.special import betainc, betaln, log_expit
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.families import (
@@ -61,6 +61,12 @@ class NegativeBinomial(Poisson):
     def propose(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         g = rng.gamma(1.0 / at.s2, at.s2, len(X))
         return rng.poisson(np.minimum(g * self.mean(X @ at.b), MOST_MEAN)).astype(np.float64)
+
+    def up_to(self, end: float, X: Array, at: RegressionDraw) -> Array:
+        if end < 0.0 or end == np.inf:
+            return Poisson.up_to(self, end, X, at)
+        above = 1.0 / (1.0 + at.s2 * self.mean(X @ at.b))
+        return np.asarray(betainc(1.0 / at.s2, np.floor(end) + 1.0, above))
 
     def fit(self, seen: Seen) -> RegressionDraw:
         def at(t: float) -> RegressionDraw:

@@ -6,7 +6,8 @@
     negbin     counts.py
     nominal    nominal.py, of auxiliaries
 
-A missing y has its law inside what its column can hold.
+A missing y has its law inside what its column can hold, also where coefficients are drawn by it
+(`inside`, walk.py).
 
 Each b has a prior so wide that it only keeps proper what data leave open: b_j ~ N(0, w^2 / m_j),
 m_j the mean of observed x_j^2, which does not move; of a linear law in units of s, where
@@ -21,7 +22,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import expit, gammaln, ndtr
+from scipy.special import expit, gammaincc, gammaln, ndtr
 
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
@@ -85,6 +86,9 @@ class Family(Protocol):
     ) -> tuple[Array, float]:
         """Return draws of y (n,) between two ends, and how much of its law lay outside."""
 
+    def inside(self, X: Array, at: RegressionDraw, ends: Ends) -> Array:
+        """Return how much of the law of y (n,) lies between two ends."""
+
 
 class Linear:
     """Normal responses."""
@@ -119,8 +123,12 @@ class Linear:
         mean, sd, y = X @ at.b, float(np.sqrt(at.s2)), np.empty(len(X))
         low, high = (np.full(mean.size, end) for end in ends)
         fill_truncated_normal(mean, sd, low, high, rng, y)
-        outside = ndtr((low - mean) / sd) + ndtr((mean - high) / sd)
-        return y, float(outside.mean()) if outside.size else 0.0
+        inside = self.inside(X, at, ends)
+        return y, 1.0 - float(inside.mean()) if inside.size else 0.0
+
+    def inside(self, X: Array, at: RegressionDraw, ends: Ends) -> Array:
+        mean, sd = X @ at.b, np.sqrt(at.s2)
+        return np.asarray(ndtr((mean - ends[0]) / sd) - ndtr((mean - ends[1]) / sd))
 
 
 class Exponential(ABC):
@@ -203,6 +211,9 @@ class Exponential(ABC):
             out = out[(y[out] < ends[0]) | (y[out] > ends[1])]
         return y, first.size / max(y.size, 1)
 
+    def inside(self, X: Array, at: RegressionDraw, ends: Ends) -> Array:
+        return np.ones(len(X))
+
 
 class Logistic(Exponential):
     """Responses 0 and 1."""
@@ -246,3 +257,12 @@ class Poisson(Exponential):
 
     def propose(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         return rng.poisson(self.mean(X @ at.b)).astype(np.float64)
+
+    def inside(self, X: Array, at: RegressionDraw, ends: Ends) -> Array:
+        return self.up_to(ends[1], X, at) - self.up_to(ends[0], X, at)
+
+    def up_to(self, end: float, X: Array, at: RegressionDraw) -> Array:
+        """Return p(y_n <= end | x_n) (n,)."""
+        if end < 0.0 or end == np.inf:
+            return np.full(len(X), float(end > 0.0))
+        return np.asarray(gammaincc(np.floor(end) + 1.0, self.mean(X @ at.b)))

@@ -50,6 +50,9 @@ class Nominal:
             y[left[Logistic().propose(X[left], RegressionDraw(b), rng) == 1.0]] = k
         return y, 0.0
 
+    def inside(self, X: Array, at: RegressionDraw, ends: Ends) -> Array:
+        return np.ones(len(X))
+
     def _steps(self, seen: Seen) -> list[Seen]:
         """Return what each regression sees: whether rows of this level or a later one are of it."""
         every = [seen.y >= k for k in range(self.n_levels - 1)]

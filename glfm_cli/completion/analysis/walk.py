@@ -42,10 +42,26 @@ class Law:
     at: RegressionDraw | None
 
     def draw(self, xs: Mapping[str, Array], rng: Generator) -> RegressionDraw:
-        """Draw and return coefficients given the completed columns."""
-        y = np.where(self.used, self.regression.outcome(xs[self.regression.target]), np.nan)
-        seen = self.regression.seen(xs, y, self.evaluated)[0]._replace(squares=self.squares)
-        self.at = self.regression.family.draw(seen, self.at, rng)
+        """Draw and return coefficients given the completed columns.
+
+        Missing responses lie between the ends of their column, and have what is outside shared
+        out inside: a step without that is taken by the ratio of what lies inside.
+        """
+        regression = self.regression
+        y = np.where(self.used, regression.outcome(xs[regression.target]), np.nan)
+        seen, rows = regression.seen(xs, y, self.evaluated)
+        drawn = regression.family.draw(seen._replace(squares=self.squares), self.at, rng)
+        among = seen.X[self.missing[rows]]
+        if self.at is None or not among.size:
+            self.at = drawn
+            return drawn
+        with np.errstate(divide="ignore", invalid="ignore"):
+            before, after = (
+                np.sum(np.log(regression.family.inside(among, at, regression.ends)))
+                for at in (self.at, drawn)
+            )
+            if np.log(rng.random()) < before - after:
+                self.at = drawn
         return self.at
 
     def log_density(self, xs: Mapping[str, Array]) -> Array:
