@@ -97,7 +97,7 @@ def test_a_run_killed_while_it_writes_its_outputs_leaves_whole_ones_or_none(
     began = time.monotonic()
     assert Command(tmp_path, *go_on(table)).end() == 0
     whole = time.monotonic() - began
-    for _ in range(6):
+    for _ in range(3):
         for name in FILES:
             (tmp_path / name).unlink(missing_ok=True)
         Command(tmp_path, *go_on(table)).stop(moments.uniform(0.2, 1.0) * whole)
