@@ -7,6 +7,8 @@ from typing import Any
 from glfm_cli.cli.console import Console
 from glfm_cli.errors import counted
 
+MOST_COLUMNS = 100  # that are listed
+
 
 def show_plan(console: Console, planned: Any, as_json: bool) -> None:
     """Say what a planned task would do; a table's run with the time and the memory it needs.
@@ -37,7 +39,10 @@ def plan_lines(costs: dict[str, Any]) -> list[str]:
     for key, what in (("cells_to_complete", "to complete"), ("cells_missing", "missing")):
         if key in costs:
             lines.append(f"{counted(costs[key], 'cell')} {what}")
-    lines += [f"  {name}: {count}" for name, count in costs.get("gaps", {}).items() if count]
+    gaps = [f"  {name}: {count}" for name, count in costs.get("gaps", {}).items() if count]
+    lines += gaps[:MOST_COLUMNS]
+    if len(gaps) > MOST_COLUMNS:
+        lines.append(f"  {counted(len(gaps) - MOST_COLUMNS, 'more column')} (--json has all)")
     if "sweeps" in costs:
         kept = costs["draws"] // costs["chains"]
         line = f"{counted(costs['chains'], 'chain')} of {counted(costs['sweeps'], 'sweep')}, "

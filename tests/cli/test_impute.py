@@ -21,6 +21,7 @@ import pytest
 import glfm_cli
 from glfm_cli import Schema, read_table, write_table
 from glfm_cli.cli import impute as command
+from glfm_cli.cli.plan_text import plan_lines
 from glfm_cli.completion import impute as task
 from glfm_cli.completion import prepare
 from glfm_cli.completion.efforts import EFFORTS, EXPLORED, paced
@@ -291,6 +292,12 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be_done(run: Here, tmp_pat
     assert plan["gaps"]["income"] == 87
     assert plan["seconds"] > 0
     assert plan["megabytes"] > 0
+
+
+def test_a_dry_run_names_no_more_than_a_hundred_columns() -> None:
+    lines = plan_lines({"gaps": {f"g{d}": d for d in range(150)}})
+    assert lines[:2] == ["  g1: 1", "  g2: 2"]
+    assert lines[99:] == ["  g100: 100", "  49 more columns (--json has all)"]
 
 
 def test_a_dry_run_says_what_each_effort_costs(run: Here) -> None:
