@@ -209,3 +209,10 @@ def test_what_is_tiny_is_said_to_be_less_once() -> None:
     said = Precision(9, 4, 0.001, 0.004, 0.0, 0.12).summary()
     assert "would move by less than 0.01 of a cell's standard deviation" in said
     assert said.endswith("95 % of them by less than 0.01.")
+
+
+def test_what_is_a_little_above_the_goal_is_not_said_to_be_it() -> None:
+    for typical, shown in ((0.1203, "0.121"), (0.1249, "0.125"), (0.126, "0.13")):
+        said = Precision(9, 4, typical, 0.4, 0.0, 0.12).summary()
+        assert f"would move by {shown} of a cell's" in said
+        assert "For 0.12 take --chains" in said

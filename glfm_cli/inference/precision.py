@@ -95,8 +95,11 @@ class Precision:
             return "Precision unknown: it takes several chains of a model, and the run was stopped."
         if math.isnan(self.typical):
             return "Precision unknown: it takes several chains to tell; take --chains 8."
+        by = _short(self.typical)
+        if self.typical > self.goal >= round(self.typical, 2):
+            by = f"{math.ceil(1000 * self.typical) / 1000:.3f}"
         moved = (
-            f"with another seed, estimates would move by {_short(self.typical)} of a cell's "
+            f"with another seed, estimates would move by {by} of a cell's "
             f"standard deviation; 95 % of them by less than "
             f"{_short(self.most).removeprefix('less than ')}."
         )
