@@ -23,7 +23,7 @@ from glfm_cli.classification.keeping import Keeping, fit_and_keep
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
 from glfm_cli.classification.saved import load_trained, read_kept
 from glfm_cli.classification.scores import all_scores
-from glfm_cli.classification.task import Task, count_features, few_labels, make_task
+from glfm_cli.classification.task import Task, count_features, few_labels, make_task, shared_ids
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
 from glfm_cli.completion.efforts import paced
 from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
@@ -106,7 +106,9 @@ def classify(
     request = plan_request(source, types, target, sampling, saving, file)
     new = None if predict is None else read_new_rows(request.task, *as_table(predict), missing)
     if cv is not None:
-        check_folds(request.task.code, request.task.levels, request.task.name, cv)
+        check_folds(
+            *(request.task.code, request.task.levels, request.task.name, cv, request.task.groups)
+        )
     elif new is None and not (request.keeping or complete or np.isnan(request.task.code).any()):
         raise nothing_to_predict()
     threads, limit = sampling.threads or available_threads(), sampling.time_limit
@@ -141,10 +143,12 @@ class FitRequest:
         """Return what cross-validation predicts, its folds fitted by `runner`."""
         task = self.task
         of_task = task.features, task.code, len(task.levels)
-        found = cross_validate(*of_task, self.how, n_folds, runner)
+        found = cross_validate(*of_task, self.how, n_folds, runner, task.groups)
         p = found.p[MODEL]
         predictions = self._predictions(found.rows, p, found.fold)
-        return self._result(predictions, note=found.note, cross_validation=found)
+        result = self._result(predictions, note=found.note, cross_validation=found)
+        parted = shared_ids(task, self.table, n_folds)
+        return replace(result, warnings=(*result.warnings, *parted))
 
     def fitted(self, new: NewRows | None, complete: bool) -> Classification:
         """Return a fit, and what it predicts: the rows without a label, or new ones."""
