@@ -478,6 +478,24 @@ MUTANTS = {
         "if True:\n            return 0",
         "tests/cli/test_classify_factors.py",
     ),
+    "indicators that are unknown": Mutant(
+        "classification/features.py",
+        "self.gaps.values(xs), True",
+        "self.gaps.values(xs), False",
+        "tests/cli/test_classify_gaps.py",
+    ),
+    "gaps that tell by forecasts that are too sure": Mutant(
+        "classification/gaps.py",
+        "np.maximum((square * spread).sum(axis=0), (square * rest * rest).sum(axis=0))",
+        "(square * spread).sum(axis=0)",
+        "tests/cli/test_classify_gaps.py",
+    ),
+    "gaps beside a mean of no weight": Mutant(
+        "classification/gaps.py",
+        "(gap @ spread) /",
+        "0.5 * (gap @ spread) /",
+        "tests/cli/test_classify_gaps.py",
+    ),
     "rows of a group in several folds": Mutant(
         "classification/classify.py",
         "self.how, n_folds, runner, task.groups)",
