@@ -91,7 +91,8 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             file=schema.file,
             column=name,
             expected="type categorical or ordinal",
-            hint="Numbers are completed, with their uncertainty, by `glfm impute`.",
+            hint=f"Where its values are codes of classes, give '{name}' the type categorical; "
+            "numbers are completed, with their uncertainty, by `glfm impute`.",
         )
     levels, code, notes = _labels(encoded, file)
     features = tuple(e for e in data.columns if e is not encoded)
