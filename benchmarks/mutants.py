@@ -465,8 +465,8 @@ MUTANTS = {
     ),
     "powers without a prior": Mutant(
         "latent/iqgme/temperature.py",
-        "-0.5 * z**2 - logsumexp",
-        "-0.0 * z**2 - logsumexp",
+        "-0.5 * z**2 - log_sum",
+        "-0.0 * z**2 - log_sum",
         "tests/test_temperature.py",
     ),
     "forecasts as sure as the fit": Mutant(
@@ -477,6 +477,36 @@ MUTANTS = {
         "if not tables.config.average:\n            return 0",
         "if True:\n            return 0",
         "tests/cli/test_classify_factors.py",
+    ),
+    "indicators that are unknown": Mutant(
+        "classification/features.py",
+        "self.gaps.values(xs), True",
+        "self.gaps.values(xs), False",
+        "tests/cli/test_classify_gaps.py",
+    ),
+    "gaps that tell by forecasts that are too sure": Mutant(
+        "classification/gaps.py",
+        "np.maximum((square * spread).sum(axis=0), (square * rest * rest).sum(axis=0))",
+        "(square * spread).sum(axis=0)",
+        "tests/cli/test_classify_gaps.py",
+    ),
+    "gaps beside a mean of no weight": Mutant(
+        "classification/gaps.py",
+        "(gap @ spread) /",
+        "0.5 * (gap @ spread) /",
+        "tests/cli/test_classify_gaps.py",
+    ),
+    "rows of a group in several folds": Mutant(
+        "classification/classify.py",
+        "self.how, n_folds, runner, task.groups)",
+        "self.how, n_folds, runner)",
+        "tests/cli/test_classify_groups.py",
+    ),
+    "groups to the fullest fold": Mutant(
+        "classification/stratified.py",
+        "total @ share[g]))[0]",
+        "-total @ share[g]))[0]",
+        "tests/cli/test_classify_groups.py",
     ),
     "levels scored by their own rows' labels": Mutant(
         "classification/level_scores.py",

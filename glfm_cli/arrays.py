@@ -1,4 +1,4 @@
-"""The type of arrays, and which rows of a table belong together."""
+"""The type of arrays, sums and ranks of them, and which rows of a table belong together."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ def mean_ranks(x: Array) -> Array:
     """
     _, position, count = np.unique(x, return_inverse=True, return_counts=True)
     return (np.cumsum(count) - 0.5 * (count - 1))[position]
+
+
+def log_sum(x: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Return log(sum(exp(x))) along an axis, without overflow; -inf where all are.
+
+    As `scipy.special.logsumexp`, which takes ten times as long for a few hundred numbers.
+    """
+    top = x.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        out = np.log(np.exp(x - top).sum(axis=axis, keepdims=True)) + top
+    return np.asarray(out if keepdims else out.squeeze(axis=axis))
 
 
 @dataclass(frozen=True, eq=False)

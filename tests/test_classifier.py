@@ -39,6 +39,7 @@ def test_a_matrix_with_gaps_is_learnt_and_predicted(fitted: GlfmClassifier) -> N
     assert p.shape == (200, 2)
     assert np.allclose(p.sum(axis=1), 1.0)
     assert set(fitted.predict(x)) <= {"down", "up"}
+    assert np.array_equal(np.exp(fitted.predict_log_proba(x)), np.exp(np.log(p)))
     assert fitted.score(x, y) > 0.85
 
 

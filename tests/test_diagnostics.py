@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 from scipy.stats import rankdata
 
-from glfm_cli.arrays import Array, mean_ranks
+from glfm_cli.arrays import Array, log_sum, mean_ranks
 from glfm_cli.inference.diagnostics import (
     Flag,
     diagnose,
@@ -128,6 +129,14 @@ def test_rank_normalisation_gives_ties_one_score_and_keeps_symmetry() -> None:
 def test_ranks_of_equal_numbers_are_the_mean_of_theirs() -> None:
     x = np.array([2.5, -1.0, 2.5, 7.0, 2.5, -1.0])
     assert mean_ranks(x).tolist() == rankdata(x).tolist()
+
+
+def test_logs_of_sums_are_those_of_scipy_where_exponentials_overflow_or_vanish() -> None:
+    x = np.array([[800.0, -2.0, -np.inf], [801.0, 3.0, -np.inf], [-900.0, -np.inf, -np.inf]])
+    for axis in (0, 1):
+        assert log_sum(x, axis) == pytest.approx(logsumexp(x, axis=axis), rel=1e-15)
+    assert log_sum(x, 1, keepdims=True).shape == (3, 1)
+    assert log_sum(x[:, 1]) == pytest.approx(logsumexp(x[:, 1]), rel=1e-15)
 
 
 def test_one_chain_is_judged_by_its_halves() -> None:

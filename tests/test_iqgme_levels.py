@@ -13,8 +13,9 @@ from scipy.stats import multivariate_normal, norm
 
 import glfm_cli.latent.iqgme.rows as rows_module
 from glfm_cli.classification.classifier import fit_classifier
-from glfm_cli.classification.features import BLUR, LatentColumn, level_codes
+from glfm_cli.classification.features import LatentColumn
 from glfm_cli.classification.fit import Fitting, fit_experts
+from glfm_cli.classification.level_codes import BLUR, level_codes
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, label_law
 from glfm_cli.latent.iqgme.experts import Statistics

@@ -10,8 +10,9 @@ from scipy.integrate import quad
 from scipy.stats import betabinom, norm
 
 from glfm_cli.classification.classifier import fit_classifier
-from glfm_cli.classification.features import BLUR, LatentColumn
+from glfm_cli.classification.features import LatentColumn
 from glfm_cli.classification.fit import Fitting
+from glfm_cli.classification.level_codes import BLUR
 from glfm_cli.classification.level_scores import (
     FOLDS,
     LevelScores,

@@ -12,6 +12,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.classification.features import Calibrated, LatentColumn, cells_of, is_constant
 from glfm_cli.classification.fit import ExpertsFit, Fitting, fit_experts
+from glfm_cli.classification.gaps import Indicators
 from glfm_cli.classification.level_scores import FOLDS, level_scores, wants_scores
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.stratified import stratified_folds
@@ -211,8 +212,9 @@ def fit_classifier(
     there = np.empty(0, np.intp) if task is None else np.unique(task.x).astype(np.intp)
     features, scores = _features(used, code, n_levels, how)
     label = LatentColumn.of_label(code, n_levels)
-    seen = Calibrated(tuple(e.column.name for e in used), features, label, there)
     xs = [cells_of(encoded) for encoded in used]
+    gaps = Indicators.of(xs) if config.indicators else Indicators()
+    seen = Calibrated(tuple(e.column.name for e in used), features, label, there, gaps)
 
     def rows_at(at: Array | slice) -> KnownRows:
         own = {d: rows[at] for d, rows in scores.items()}

@@ -17,17 +17,20 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.complete import complete_features
+from glfm_cli.classification.features import take
 from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.folds import MODEL, check_folds, cross_validate
+from glfm_cli.classification.gaps import telling_gaps
 from glfm_cli.classification.keeping import Keeping, fit_and_keep
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
 from glfm_cli.classification.saved import load_trained, read_kept
 from glfm_cli.classification.scores import all_scores
-from glfm_cli.classification.task import Task, count_features, few_labels, make_task
+from glfm_cli.classification.task import Task, count_features, few_labels, make_task, shared_ids
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
 from glfm_cli.completion.efforts import paced
 from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.requests import Unseen, check_unseen
+from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
 from glfm_cli.inference.sampling import Observer, Stop
@@ -106,7 +109,9 @@ def classify(
     request = plan_request(source, types, target, sampling, saving, file)
     new = None if predict is None else read_new_rows(request.task, *as_table(predict), missing)
     if cv is not None:
-        check_folds(request.task.code, request.task.levels, request.task.name, cv)
+        check_folds(
+            *(request.task.code, request.task.levels, request.task.name, cv, request.task.groups)
+        )
     elif new is None and not (request.keeping or complete or np.isnan(request.task.code).any()):
         raise nothing_to_predict()
     threads, limit = sampling.threads or available_threads(), sampling.time_limit
@@ -141,30 +146,39 @@ class FitRequest:
         """Return what cross-validation predicts, its folds fitted by `runner`."""
         task = self.task
         of_task = task.features, task.code, len(task.levels)
-        found = cross_validate(*of_task, self.how, n_folds, runner)
+        found = cross_validate(*of_task, self.how, n_folds, runner, task.groups)
         p = found.p[MODEL]
         predictions = self._predictions(found.rows, p, found.fold)
-        return self._result(predictions, note=found.note, cross_validation=found)
+        result = self._result(predictions, note=found.note, cross_validation=found)
+        parted = shared_ids(task, self.table, n_folds)
+        telling = self._telling(take(task.features, found.rows), task.code[found.rows], p)
+        return replace(result, warnings=(*result.warnings, *parted, *telling))
 
     def fitted(self, new: NewRows | None, complete: bool) -> Classification:
         """Return a fit, and what it predicts: the rows without a label, or new ones."""
         task, how = self.task, self.how
         classifier = self._fit()
         trained = Trained.of(task, self.table, classifier, how.seed)
+        p = classifier.probabilities(task.features, how.pool)
+        telling = self._telling(task.features, task.code, p)
         if new is not None:
             found = _answer(trained, new, complete, how.pool)
-            warnings = _warnings(self._notes, new)
+            warnings = _warnings((*self._notes, *telling), new)
             return replace(found, note=classifier.note, warnings=warnings)
-        predictions = completed = None
-        rows = np.flatnonzero(np.isnan(task.code))
-        if complete or rows.size:
-            p = classifier.probabilities(task.features, how.pool)
-            predictions = self._predictions(rows, p[rows]) if rows.size else None
+        completed, rows = None, np.flatnonzero(np.isnan(task.code))
+        predictions = self._predictions(rows, p[rows]) if rows.size else None
         if complete:
             completed = complete_features(trained, self.table, task.data, p, how.pool)
-        return self._result(
-            predictions, complete, trained=trained, note=classifier.note, completed=completed
+        found = self._result(
+            predictions, trained=trained, note=classifier.note, completed=completed
         )
+        return replace(found, warnings=(*found.warnings, *telling))
+
+    def _telling(self, features: Sequence[EncodedColumn], code: Array, p: Array) -> tuple[str, ...]:
+        """Return a note where gaps tell of labels that were foretold with p, and are not used."""
+        if self.how.config.indicators:
+            return ()
+        return telling_gaps(features, code, p, self.task.levels)
 
     def _fit(self) -> Classifier:
         """Fit in a thread of its own, so that Ctrl-C is heard here and the fit ends where it is."""
@@ -187,9 +201,7 @@ class FitRequest:
     def _notes(self) -> tuple[str, ...]:
         return (*self.task.notes, *few_labels(self.task))
 
-    def _result(
-        self, predictions: Predictions | None, complete: bool = False, **found: Any
-    ) -> Classification:
+    def _result(self, predictions: Predictions | None, **found: Any) -> Classification:
         task = self.task
         return Classification(
             target=task.name,

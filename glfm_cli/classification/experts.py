@@ -216,6 +216,7 @@ def _drives(trained: Trained, seen: _Seen, h: int) -> tuple[Drive, ...]:
         for name, feature in zip(seen_as.columns, seen_as.features, strict=True)
         for text in feature.names(name, named[name].levels, trained.levels)
     ]
+    features += [f"{seen_as.columns[d]} missing" for d in seen_as.gaps.columns]
     of_label = seen_as.label.link.latent_levels()  # of two levels the second has the score
     scored = [trained.levels[r if isinstance(r, int) else -1] for r in of_label]
     drives = [

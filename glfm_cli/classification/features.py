@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.evidence import censored_moments, normal_evidence
+from glfm_cli.classification.gaps import Indicators
+from glfm_cli.classification.level_codes import BLUR, level_codes
 from glfm_cli.classification.level_scores import LevelScores
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import KnownRows, LevelData
@@ -36,7 +37,6 @@ from glfm_cli.links.numeric import NumericLink, values_of
 from glfm_cli.schema import Column
 
 FARTHEST = 20.0  # standard deviations; values beyond, and outside a transform's domain, are there
-BLUR = 0.25  # of the distance of levels; of a standard deviation of their scores
 SAYS = 0.05  # standard deviation of levels' scores, in logits, below which they say nothing
 LEAST = 1e-6  # probability of a level that a cell may have
 
@@ -177,29 +177,6 @@ class LatentColumn:
         return np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), self.share)
 
 
-def level_codes(
-    count: Array, indicated: Sequence[int | str | None], *, ordered: bool
-) -> tuple[Array, Array]:
-    """Return the features (R, A) of levels, and the variances (A,) with which they are seen.
-
-    Features have mean 0 and variance 1 over the cells.
-
-    count : (R,) observed cells of each level;  indicated : levels that have an indicator
-    """
-    share = (count + 0.5) / (count + 0.5).sum()  # levels without observed cells have some room
-    if ordered:
-        ends = ndtri(np.clip(np.append(0.0, np.cumsum(share)), 0.0, 1.0))
-        density = np.exp(-0.5 * ends**2) / np.sqrt(2.0 * np.pi)
-        codes = (-np.diff(density) / share)[:, None]
-    else:
-        codes = np.eye(count.size)[:, [r for r in indicated if isinstance(r, int)]]
-    codes = codes - share @ codes
-    codes = codes / np.sqrt(share @ codes**2)
-    there = codes[count > 0]
-    steps = max(len(there) - 1, 1) if ordered else 1
-    return codes, (BLUR * (there.max(axis=0) - there.min(axis=0)) / steps) ** 2
-
-
 def label_column(n_levels: int) -> Column:
     """Return what a label is to its link: without an order, unless it has two levels."""
     return Column("label").of_levels(ordered=n_levels == 2)
@@ -244,17 +221,19 @@ class Calibrated:
     columns : names of the features that are used, in the order of `features`
     label : of its levels, those that occur
     there : codes of the tasks that have rows, ascending; none for one task
+    gaps : which cells are missing, the last features
     """
 
     columns: tuple[str, ...]
     features: tuple[LatentColumn, ...]
     label: LatentColumn
     there: Array
+    gaps: Indicators = field(default_factory=Indicators)
 
     @property
     def n_latent(self) -> int:
         """Return the number of latent columns."""
-        return sum(feature.n_latent for feature in self.features)
+        return sum(feature.n_latent for feature in self.features) + self.gaps.columns.size
 
     def rows(
         self,
@@ -286,7 +265,10 @@ class Calibrated:
                 values[:, own] = scores[d] if d in scores else feature.latent(x)
                 known[:, own] = ~np.isnan(x)[:, None]
             first = own.stop
-        noise = np.concatenate([np.empty(0), *(feature.noise for feature in self.features)])
+        if self.gaps.columns.size:
+            values[:, first:], known[:, first:] = self.gaps.values(xs), True
+        of_columns = (feature.noise for feature in self.features)
+        noise = np.concatenate([np.empty(0), *of_columns, self.gaps.noise])
         found = KnownRows(values, known, noise=noise)
         if precision.any():
             values += told * precision / (1.0 + precision)  # from where a fit starts

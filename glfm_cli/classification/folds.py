@@ -15,7 +15,7 @@ from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import take
 from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.scores import LEAST, all_scores
-from glfm_cli.classification.stratified import stratified_folds
+from glfm_cli.classification.stratified import grouped_folds, stratified_folds
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.run import Stop
@@ -42,13 +42,28 @@ class CrossValidation:
     note: str | None = None
 
 
-def check_folds(code: Array, levels: Sequence[str], name: str, n_folds: int) -> None:
+def check_folds(
+    code: Array, levels: Sequence[str], name: str, n_folds: int, groups: Array | None = None
+) -> None:
     """Raise when a fold would leave training rows without a label of each level."""
-    count = np.bincount(code[~np.isnan(code)].astype(np.intp))
-    if n_folds > count.sum():
-        raise UsageError(
-            "--cv", value=n_folds, expected=f"at most {count.sum()}, the labelled rows"
-        )
+    labelled = ~np.isnan(code)
+    kinds = code[labelled].astype(np.intp)
+    most, what = kinds.size, "labelled rows"
+    if groups is not None:
+        both = np.unique(np.stack([groups[labelled], kinds]), axis=1)
+        most, what = np.unique(both[0]).size, "groups of labelled rows"
+    if n_folds > most:
+        raise UsageError("--cv", value=n_folds, expected=f"at most {most}, the {what}")
+    count = np.bincount(kinds)
+    if groups is not None:
+        each = np.bincount(both[1])
+        alone = int(np.argmin(each))
+        if each[alone] < 2:
+            raise TableError(
+                f"all rows labelled '{levels[alone]}' are of one group, and --cv holds it out",
+                column=name,
+                expected="at least two groups with each label",
+            )
     rare = int(np.argmin(count))
     if count[rare] < 2:
         raise TableError(
@@ -65,16 +80,20 @@ def cross_validate(
     how: Fitting,
     n_folds: int,
     runner: Runner | None = None,
+    groups: Array | None = None,
 ) -> CrossValidation:
-    """Predict every labelled row from the others.
+    """Predict every labelled row from the others, those of its group left out as well.
 
     Rows without a label are in no fold, and teach nothing here. With scikit-learn installed the
     same folds are predicted by logistic regression. Folds are fitted by `runner`, one after another
     here if left out; other arguments are those of `fit_classifier`.
     """
     rows = np.flatnonzero(~np.isnan(code))
-    own = code[rows]
-    fold = stratified_folds(own, n_folds, np.random.default_rng([how.seed, n_folds]))
+    own, rng = code[rows], np.random.default_rng([how.seed, n_folds])
+    if groups is None:
+        fold = stratified_folds(own, n_folds, rng)
+    else:
+        fold = grouped_folds(own, groups[rows], n_folds, rng)
     work = _Folds(take(columns, rows), own, n_levels, how, fold)
     notes: list[str | None] = [None] * n_folds
     p: dict[str, Array] = {}

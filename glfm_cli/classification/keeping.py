@@ -180,6 +180,11 @@ def _calibrated_out(seen: Calibrated, header: Header) -> dict[str, Array]:
     arrays = prefixed("label.", _column_out(seen.label)) | {"there": seen.there.astype(np.int64)}
     for name, feature in zip(seen.columns, seen.features, strict=True):
         arrays |= prefixed(f"{place[name]}.", _column_out(feature))
+    gaps = seen.gaps
+    if gaps.columns.size:
+        numbers = [place[seen.columns[d]] for d in gaps.columns]
+        own = {"columns": np.array(numbers), "codes": gaps.codes, "noise": gaps.noise}
+        arrays |= prefixed("gaps.", own)
     return arrays
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,13 +28,14 @@ from glfm_cli.classification.features import (
     unbound,
 )
 from glfm_cli.classification.fit import ExpertsFit, plan_of
+from glfm_cli.classification.gaps import Indicators
 from glfm_cli.classification.keeping import NAMES, POOLING, WEIGHTS, hash_of, layout_of
 from glfm_cli.classification.pooling import COMPLETE, NONE, NoPooling, StackedPooling
 from glfm_cli.classification.trained import Trained
 from glfm_cli.encoding import LearntColumn
 from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.latent.iqgme import FactorExperts, Member
+from glfm_cli.latent.iqgme import FactorExperts, IqgmeConfig, Member
 from glfm_cli.latent.iqgme.packing import member_in, under
 from glfm_cli.latent.model import FLOAT_MAX, take
 from glfm_cli.links import LinkConfig, link_from
@@ -156,7 +157,9 @@ class _Columns:
         of_label = under(numbers, "label.")
         label = _seen_in(column, len(self.target.levels), LinkConfig(), of_label)
         there = take(numbers, "there", np.int64, (None,))
-        return Calibrated(tuple(known.column.name for _, known in used), features, label, there)
+        gaps = _gaps_in(under(numbers, "gaps."), [d for d, _ in used])
+        names = tuple(known.column.name for _, known in used)
+        return Calibrated(names, features, label, there, gaps)
 
 
 def _trained(path: Path, header: Header, own: ClassifierHeader) -> Trained:
@@ -175,7 +178,7 @@ def _trained(path: Path, header: Header, own: ClassifierHeader) -> Trained:
     classifier = Classifier(seen, fitted, fitted.members, name, config=header.model_config)
     if own.pooling_hash and task is not None:
         arrays = _read_hashed(path, POOLING, own.pooling_hash)
-        pooling = _pooling_in(arrays, columns, len(task.levels))
+        pooling = _pooling_in(arrays, columns, len(task.levels), header.model_config)
         classifier = replace(classifier, pooling=pooling)
     counts = (header.n_rows, own.n_labelled, header.plan.seed)
     learnt = tuple(columns.features.values())
@@ -214,8 +217,10 @@ def _check_levels(fitted: ExpertsFit, n_levels: int) -> None:
         raise ValueError(f"it is not of a label of {n_levels} levels")
 
 
-def _pooling_in(numbers: Mapping[str, Array], columns: _Columns, n_tasks: int) -> StackedPooling:
-    """Return what predicts beside shared experts."""
+def _pooling_in(
+    numbers: Mapping[str, Array], columns: _Columns, n_tasks: int, config: IqgmeConfig
+) -> StackedPooling:
+    """Return what predicts beside shared experts, fitted by their configuration."""
     weights = take(numbers, WEIGHTS, np.float64, (None,))
     if weights.size not in (2, 3) or not np.all(weights > 0) or abs(weights.sum() - 1.0) > 1e-9:
         raise ValueError(f"'{WEIGHTS}' does not fit")
@@ -225,7 +230,7 @@ def _pooling_in(numbers: Mapping[str, Array], columns: _Columns, n_tasks: int) -
         seen, n_levels = columns.calibrated(part), len(columns.target.levels)
         fitted = _members_in(under(part, "fit."), seen, n_levels)
         _check_levels(fitted, n_levels)
-        return Classifier(seen, fitted, fitted.members, None)
+        return Classifier(seen, fitted, fitted.members, None, config=config)
 
     of_task = {j: f"{NONE}.{j}." for j in range(n_tasks)}
     fits = {j: beside(prefix) for j, prefix in of_task.items() if under(numbers, prefix)}
@@ -244,6 +249,20 @@ def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> E
     if min((m.weight for m in members), default=-1.0) < 0.0 or abs(total - 1.0) > 1e-9:
         raise ValueError("the weights of its fits do not add up to 1")
     return ExpertsFit(tuple(members), converged=True)
+
+
+def _gaps_in(part: Mapping[str, Array], used: Sequence[int]) -> Indicators:
+    """Return the indicators of missing cells among columns with these numbers."""
+    if not part:
+        return Indicators()
+    numbers = take(part, "columns", np.int64, (None,))
+    if not set(numbers.tolist()) <= set(used):
+        raise ValueError("'gaps' are of a column that is not used")
+    codes = take(part, "codes", np.float64, (numbers.size, 2), largest=FARTHEST)
+    noise = take(part, "noise", np.float64, (numbers.size,), largest=FARTHEST)
+    if np.any(noise < 0.0):
+        raise ValueError("the noise of 'gaps' is below 0")
+    return Indicators(np.array([used.index(d) for d in numbers]), codes, noise)
 
 
 def _seen_in(

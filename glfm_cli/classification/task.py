@@ -17,6 +17,7 @@ from glfm_cli.schema import Role, Schema, with_calendar
 
 MOST_LEVELS = 50
 FEW_LABELS = 10  # of one level, below which a fit is warned about
+TOGETHER = 1.5  # rows for each value of an id, from which they may belong together
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,8 @@ class Task:
     levels : (R,) the levels that occur, R from 2
     code : (n,) float64, place of each row's level in `levels`; NaN where missing
     features : the other modelled columns, and the one that names tasks
+    groups : (n,) int64, what each row belongs to, None where no column has role group: it tells
+        nothing, and is an id but for folds
     """
 
     schema: Schema
@@ -36,6 +39,7 @@ class Task:
     code: Array
     features: tuple[EncodedColumn, ...]
     notes: tuple[str, ...]
+    groups: Array | None = None
 
     @property
     def name(self) -> str:
@@ -64,16 +68,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
     name = _target_name(table, schema, target)
     role = {c.name: c.role for c in with_calendar(schema.resolve(table.column_names))}
     data = encode(table, with_readable_task(schema), file=file)
-    if data.groups is not None:
-        together = next(n for n, one in role.items() if one in (Role.GROUP, Role.TIME))
-        is_group = role[together] is Role.GROUP
-        own = "task (each has an intercept of its own), " if is_group else ""
-        raise SchemaError(
-            f"role {role[together]} is not used by a classifier",
-            file=schema.file,
-            column=together,
-            hint=f"Give the column role {own}predictor or ignore.",
-        )
+    data, schema, groups = _read_groups(data, schema, role)
     if data.weights is not None:
         raise SchemaError(
             "role weight is not used by a classifier",
@@ -96,7 +91,8 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             file=schema.file,
             column=name,
             expected="type categorical or ordinal",
-            hint="Numbers are completed, with their uncertainty, by `glfm impute`.",
+            hint=f"Where its values are codes of classes, give '{name}' the type categorical; "
+            "numbers are completed, with their uncertainty, by `glfm impute`.",
         )
     levels, code, notes = _labels(encoded, file)
     features = tuple(e for e in data.columns if e is not encoded)
@@ -107,7 +103,28 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             column=name,
             expected="at least one more column with a type",
         )
-    return Task(schema, data, encoded, levels, code, features, (*data.notes, *notes))
+    notes = [*data.notes, *notes]
+    return Task(schema, data, encoded, levels, code, features, tuple(notes), groups)
+
+
+def _read_groups(
+    data: Data, schema: Schema, role: Mapping[str, Role]
+) -> tuple[Data, Schema, Array | None]:
+    """Return the data and the schema with groups as ids, and what each row belongs to."""
+    if data.groups is None:
+        return data, schema, None
+    time = next((name for name, one in role.items() if one is Role.TIME), None)
+    if time is not None:
+        raise SchemaError(
+            "role time is not used by a classifier",
+            file=schema.file,
+            column=time,
+            hint="Give the column role predictor or ignore.",
+        )
+    ids = tuple(name for name, one in role.items() if one in (Role.ID, Role.GROUP))
+    columns = (replace(c, role=Role.ID) if c.role is Role.GROUP else c for c in schema.columns)
+    as_ids = replace(data, groups=None, ids=ids, id_cells=None)
+    return as_ids, replace(schema, columns=tuple(columns)), data.groups.code
 
 
 def _read_tasks(data: Data, role: Mapping[str, Role], file: str | None) -> Data:
@@ -140,6 +157,21 @@ def _target_name(table: pa.Table, schema: Schema, target: str | None) -> str:
             "no target is named", hint="Add --target COLUMN, or `role: target` in the types file."
         )
     return found[0]
+
+
+def shared_ids(task: Task, table: pa.Table, n_folds: int) -> tuple[str, ...]:
+    """Return a note on the first column of ids whose values rows share, so that folds part them."""
+    if task.groups is not None:
+        return ()
+    for name in task.data.ids:
+        values = table[name].drop_null() if name in table.column_names else pa.array([])
+        n_values = len(values.unique())
+        if n_folds <= n_values <= len(values) / TOGETHER:
+            return (
+                f"column '{name}': rows share its {n_values} values, and are in different folds; "
+                "with role group those of a value are held out together",
+            )
+    return ()
 
 
 def few_labels(task: Task) -> tuple[str, ...]:

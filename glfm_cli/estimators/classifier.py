@@ -50,7 +50,7 @@ class GlfmClassifier(WithParameters):
     ----------
     classes_ : (R,) the labels, sorted, of the type they have in y
     classification_ : Classification
-        The fit.
+        The fit; its `warnings` say what to know of the labels and of gaps.
     feature_names_in_ : (n_features_in_,) object
     n_features_in_ : int
     """
@@ -121,6 +121,11 @@ class GlfmClassifier(WithParameters):
         found = classify(rows, fit=trained, unseen=self.unseen, threads=self.threads)
         assert found.predictions is not None
         return found.predictions.p
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return (n, R) the logarithms of the probabilities of `classes_`."""
+        with np.errstate(divide="ignore"):  # there are zeros where `slips` is 0
+            return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: Any) -> Array:
         """Return (n,) the most probable label of each row."""

@@ -47,17 +47,25 @@ def interval_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:
     # In the smaller tail, where a difference of logs keeps its digits.
     flip = a + b > 0.0
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
-    log_high, log_low = log_ndtr(high), log_ndtr(low)
-    log_z = log_high + np.log1p(-np.exp(np.minimum(log_low - log_high, -1e-300)))
+    log_z = log_ndtr(high)
+    if not np.all(low == -np.inf):
+        log_z = log_z + np.log1p(-np.exp(np.minimum(log_ndtr(low) - log_z, -1e-300)))
     with np.errstate(invalid="ignore"):
-        at_low = np.where(np.isinf(low), 0.0, np.exp(log_pdf(low) - log_z))
-        at_high = np.where(np.isinf(high), 0.0, np.exp(log_pdf(high) - log_z))
-        slope = np.where(np.isinf(low), 0.0, low * at_low)
-        slope -= np.where(np.isinf(high), 0.0, high * at_high)
-    mean = at_low - at_high
+        at_high, slope = _at_end(high, log_z)
+        mean, slope = -at_high, -slope
+        if not np.all(low == -np.inf):
+            at_low, more = _at_end(low, log_z)
+            mean, slope = at_low - at_high, more + slope
     # Rounding, which the subtraction lets through far in the tails, stays below any use of it.
     var = np.clip(1.0 + slope - mean * mean, 0.0, 1.0)
     return np.where(flip, -mean, mean), var, log_z
+
+
+def _at_end(t: Array, log_z: Array) -> tuple[Array, Array]:
+    """Return the density at an end t over the interval's probability, and t times that."""
+    there = np.isinf(t)
+    density = np.where(there, 0.0, np.exp(log_pdf(t) - log_z))
+    return density, np.where(there, 0.0, t * density)
 
 
 def log_pdf(t: Array) -> Array:

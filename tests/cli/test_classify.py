@@ -356,6 +356,11 @@ def test_a_target_without_levels(classify: Any, desk: Any, target: str, error: s
     desk.check_rejected(error, classify, target=target)
 
 
+def test_a_target_of_numbers_may_be_codes_of_classes(classify: Any) -> None:
+    hint = classify(target="a").lines("Hint")[0]
+    assert hint.startswith("Hint: Where its values are codes of classes, give 'a' the type cat")
+
+
 def test_no_target_at_all(classify: Any, desk: Any, here: Callable[..., Any]) -> None:
     options = ("--types", "types.yaml")
     desk.check_rejected("no target is named", here, "classify", "train.csv", *options)

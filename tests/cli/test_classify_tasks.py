@@ -58,6 +58,7 @@ def test_tasks_are_predicted_compared_and_kept(
 ) -> None:
     files = ("--similarity", "alike.csv", "--plot", "alike.svg", "--save", "mines.glfm")
     files += ("--nearness", "near.csv")
+    files += ("--set", "slips=0.1")  # which all fits that predict together know again
     said = classify("-o", "out.csv", "--complete", "full.csv", "--json", *files)
     assert said.status == 0, said.stderr
     summary = json.loads(said.stdout)

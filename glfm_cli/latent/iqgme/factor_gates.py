@@ -16,9 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 from glfm_cli.latent.iqgme.factors import FactorExperts, pack, packed_product, twice, unpack
 from glfm_cli.latent.iqgme.gates import LabelLaw, log_shares
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
@@ -95,7 +94,7 @@ def factor_law(
     def work(run: RowRun) -> None:
         found = _see(run, q, low)
         log_gate = log_pi[:, run.rows] + found.log_p
-        law.gate[:, run.rows] = np.exp(log_gate - logsumexp(log_gate, axis=0))
+        law.gate[:, run.rows] = np.exp(log_gate - log_sum(log_gate, axis=0))
         law.mean[:, run.rows], law.var[:, run.rows] = _label(q, low, found)
         if features:
             fitted = low.center[:, None] + found.f @ np.swapaxes(low.F, 1, 2)

@@ -24,6 +24,7 @@ Symmetric L x L matrices are kept as their upper triangles, of length L (L + 1) 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from scipy.special import digamma, expit, xlogy
@@ -37,29 +38,37 @@ from glfm_cli.latent.iqgme.sticks import gamma_part
 PARTS = ("theta", "psi_a", "psi_b")  # what every expert has of its own
 
 
+@cache
+def _triangle(L: int) -> tuple[Array, Array, Array]:
+    """Return rows and columns of packed entries, and the place (L, L) of each pair's."""
+    i, j = np.triu_indices(L)
+    place = np.empty((L, L), dtype=np.intp)
+    place[i, j] = place[j, i] = np.arange(i.size)
+    for one in (i, j, place):
+        one.flags.writeable = False
+    return i, j, place
+
+
 def pack(S: Array) -> Array:
     """Return the upper triangles (..., L (L + 1) / 2) of symmetric matrices (..., L, L)."""
-    i, j = np.triu_indices(S.shape[-1])
+    i, j, _ = _triangle(S.shape[-1])
     return np.ascontiguousarray(S[..., i, j])
 
 
 def unpack(packed: Array, L: int) -> Array:
     """Return the symmetric matrices (..., L, L) of packed ones."""
-    i, j = np.triu_indices(L)
-    place = np.empty((L, L), dtype=np.intp)
-    place[i, j] = place[j, i] = np.arange(i.size)
-    return np.asarray(packed[..., place])
+    return np.asarray(packed[..., _triangle(L)[2]])
 
 
 def packed_product(a: Array, b: Array) -> Array:
     """Return a b' (..., L (L + 1) / 2), packed, of vectors (..., L) for which it is symmetric."""
-    i, j = np.triu_indices(a.shape[-1])
+    i, j, _ = _triangle(a.shape[-1])
     return np.asarray(a[..., i] * b[..., j])
 
 
 def twice(L: int) -> Array:
     """Return how often each packed entry stands in the whole matrix."""
-    i, j = np.triu_indices(L)
+    i, j, _ = _triangle(L)
     return np.where(i == j, 1.0, 2.0)
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import logsumexp
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.factor_rows import FactorRows, FactorTerms, place_run, sum_run
 from glfm_cli.latent.iqgme.factors import FactorExperts, FactorSums
@@ -302,7 +301,7 @@ def local_step(
     def work(block: Any) -> Any:
         s = form.zero(q)
         placed = form.place(rows, block, q, terms, local)
-        norm = logsumexp(placed.log_rho, axis=0)
+        norm = log_sum(placed.log_rho, axis=0)
         rho = np.exp(placed.log_rho - norm)
         local.rho[:, block.rows] = rho
         form.add(s, q, block, placed, rho, local)

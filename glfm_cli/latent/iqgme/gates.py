@@ -15,9 +15,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.gaps import Gaps
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
@@ -107,7 +106,7 @@ def full_law(
 
     def work(block: Block) -> None:
         placed, members = gate_rows(block, q, seen, log_pi[:, block.rows]), block.rows
-        law.gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
+        law.gate[:, members] = np.exp(placed.log_gate - log_sum(placed.log_gate, axis=0))
         law.mean[:, members], law.var[:, members], law.wide[:, members] = scores_law(
             block, q, placed
         )

@@ -25,9 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 from glfm_cli.latent.iqgme.gaps import Gaps
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_prior, draw_sticks
 from glfm_cli.latent.iqgme.local import ScoreLaw, see_label
@@ -115,7 +114,7 @@ def _draw_block(
     elif lab.size:
         off = state.t[at[lab]] - _scores(q.mw, x[:, lab])
         log_p[:, lab] -= 0.5 * np.einsum("hbk,hbk->hb", off, off)
-    norm = logsumexp(log_p, axis=0)
+    norm = log_sum(log_p, axis=0)
     share = np.exp(log_p - norm)
     z = (rng.random(at.size) > np.cumsum(share, axis=0)[:-1]).sum(axis=0)
     state.z[at] = z

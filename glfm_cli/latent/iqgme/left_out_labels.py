@@ -21,9 +21,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.forms import Form
@@ -82,14 +82,14 @@ def left_out_levels(
         at = np.flatnonzero(rows.labelled[block.rows])
         which, f = block.rows[at], form.inputs(placed)[:, at]
         log_gate = placed.log_rho[:, at] + log_share[:, None]
-        log_gate -= logsumexp(log_gate, axis=0)
+        log_gate -= log_sum(log_gate, axis=0)
         location = f @ np.swapaxes(q.rules.mw[:, :, :-1], 1, 2) + q.rules.mw[:, None, :, -1]
         spread = weight_spread(q.rules, f)[:, :, None]
         h = np.minimum(spread * np.exp(log_gate)[:, :, None], MOST)
         location = (location - h * local.t[:, which]) / (1.0 - h)
         location /= np.sqrt(1.0 + spread / (1.0 - h))
         for r, level in enumerate(levels):
-            out[which, r] = logsumexp(log_gate + level.expect(which, location)[1], axis=0)
+            out[which, r] = log_sum(log_gate + level.expect(which, location)[1], axis=0)
     return out
 
 
@@ -120,7 +120,7 @@ def left_out_labels(
         placed = gate_rows(block, q, law, log_pi[:, block.rows])
         mean, var, wide = scores_law(block, q, placed)
         log_gate = placed.log_gate[:, at] + _without_row(q, rows, block, placed, rho)
-        log_gate -= logsumexp(log_gate, axis=0)
+        log_gate -= log_sum(log_gate, axis=0)
         spread = weight_spread(q, placed.x[:, at])[:, :, None]
         h = np.minimum(spread * rho[:, :, None], MOST)
         location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
@@ -130,7 +130,7 @@ def left_out_labels(
                 log_p = level.expect_shifted(which, location / sd, wide[:, at] / sd)[2]
             else:
                 log_p = level.expect(which, location / sd)[1]
-            out[which, r] = logsumexp(log_gate + log_p, axis=0)
+            out[which, r] = log_sum(log_gate + log_p, axis=0)
     return out
 
 

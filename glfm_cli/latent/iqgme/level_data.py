@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
-from scipy.special import logsumexp
 
 from glfm_cli._kernels._variates import fill_truncated_normal
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 from glfm_cli.links import Link, Params, of_levels
 from glfm_cli.links.intervals import interval_moments
 from glfm_cli.links.link import Expecting
 
 N_NODES, WIDTHS = (3, 5, 8, 16), (0.15, 0.5, 1.2)  # that integrate shifts so wide
+_hermite = cache(np.polynomial.hermite_e.hermegauss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +82,10 @@ class LevelData:
             kind[~held.ravel()] = -1
         for i in np.unique(kind[kind >= 0]):
             at = np.flatnonzero(kind == i)
-            node, weight = np.polynomial.hermite_e.hermegauss(N_NODES[i])
+            node, weight = _hermite(N_NODES[i])
             each, log_z = self.expect(rows[at], eta[at] + node[:, None, None] * wide[at])
             log_z += np.log(weight / weight.sum())[:, None]
-            log_p[at] = logsumexp(log_z, axis=0)
+            log_p[at] = log_sum(log_z, axis=0)
             share = np.exp(log_z - log_p[at])
             mean[at] = np.einsum("jl,jlk->lk", share, each)
             cov[at] = np.einsum("j,jl,jlk->lk", node, share, each - mean[at])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class IqgmeConfig:
     rate_shape : of the gamma prior of that one
     weight_center : g0, how many experts the prior centre of the weights is worth
     slips : share of labels that are any level, whatever the features; forecasts say so
+    indicators : whether it is a feature that a cell is missing; for who makes features
     own_rules : whether each of several tasks has rules of its own, about those that they share
     own_precision : of what these are off by; None chooses it by labels that are foretold
     own_shape, own_rate : gamma prior of that of the intercepts
@@ -65,6 +67,7 @@ class IqgmeConfig:
     rate_shape: float = 0.1
     weight_center: float = 0.1
     slips: float = 0.01
+    indicators: bool = False
     own_rules: bool = True
     own_precision: float | None = None
     own_shape: float = 1.0
@@ -77,6 +80,8 @@ class IqgmeConfig:
     inference: Literal["variational", "gibbs"] = "variational"
     sweeps: int = 400
     draws: int = 20
+
+    BEFORE: ClassVar[Mapping[str, bool]] = {"indicators": False}  # of fits without the setting
 
     def __post_init__(self) -> None:
         whole = {"experts": 1, "shared_experts": 1, "iterations": 1, "short": 1}

@@ -13,9 +13,9 @@ forecasts as they are.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 
 SPREAD = 0.25  # of log s
 FARTHEST, NODES = 5.0, 101  # standard deviations, and places, at which log s is looked at
@@ -36,8 +36,8 @@ def inverse_temperature(log_p: Array, code: Array) -> float:
     z = np.linspace(-FARTHEST, FARTHEST, NODES)
     own = (np.arange(code.size), code.astype(np.intp))
     log_like = np.array([tempered(log_p, s)[own].sum() for s in np.exp(SPREAD * z)])
-    log_prior = -0.5 * z**2 - logsumexp(-0.5 * z**2)
-    log_slab = logsumexp(log_like + log_prior)
+    log_prior = -0.5 * z**2 - log_sum(-0.5 * z**2)
+    log_slab = log_sum(log_like + log_prior)
     mean = float(np.exp(log_like + log_prior - log_slab) @ z)
     moved = expit(log_slab - tempered(log_p, 1.0)[own].sum())
     return float(np.exp(SPREAD * moved * mean))

@@ -13,9 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 from glfm_cli.latent.iqgme.sticks import Sticks
 
 SAME = 0.99  # probability of one expert from which two atoms of a task are taken for one
@@ -75,10 +74,10 @@ def choose(log_pi: Array, log_eta: Array, log_p: Array, rho: Array) -> AtomChoic
     """
     for _ in range(ROUNDS):
         log_sigma = log_eta + rho @ log_p.T
-        log_sigma -= logsumexp(log_sigma, axis=1, keepdims=True)
+        log_sigma -= log_sum(log_sigma, axis=1, keepdims=True)
         sigma = np.exp(log_sigma)
         log_rho = log_pi[:, None] + sigma @ log_p
-        norm = logsumexp(log_rho, axis=0)
+        norm = log_sum(log_rho, axis=0)
         rho = np.exp(log_rho - norm)
     value = float(norm.sum()) + float((sigma * (log_eta - log_sigma)).sum())
     return AtomChoice(rho, sigma, sigma.T @ rho, value)
