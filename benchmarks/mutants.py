@@ -565,6 +565,24 @@ MUTANTS = {
     "columns explained by cells that were seen": Mutant(
         "exploration/map_explained.py", "x[part[:, d] == number] = np.nan", "pass", MAP
     ),
+    "columns told by themselves": Mutant(
+        "exploration/lowrank.py",
+        "precision = np.diag(1.0 / noise[own]) - scaled[own] @ middle @ scaled[own].T",
+        "precision = np.diag(1.0 / noise[own])",
+        "tests/test_exploration_lowrank.py",
+    ),
+    "components that no two draws share": Mutant(
+        "exploration/lowrank.py",
+        "return self.size > 2.0 * self.size_sd",
+        "return self.size > 0.0",
+        "tests/test_exploration_lowrank.py",
+    ),
+    "typical rows of the wrong rows": Mutant(
+        "exploration/patterns.py",
+        "scale.weighted(scale.encoded.x[rows], scale.counts(rows))",
+        "scale.baseline()",
+        "tests/test_exploration.py",
+    ),
     "places that flee the prior": Mutant(
         "latent/clgp/bound.py", "- penalty * q.m", "+ penalty * q.m", PRIORS
     ),

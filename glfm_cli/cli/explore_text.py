@@ -118,7 +118,7 @@ def _typical(console: RichConsole, found: Exploration) -> None:
     widest = max([LEAST_ROOM, *(len(pattern.name) for pattern in found.top_patterns)])
     n_patterns = (console.width - longest) // (widest + 1) - 1
     patterns = found.top_patterns[: max(1, min(MOST_PATTERNS, n_patterns))]
-    seen = [found.baseline, *(pattern.profiles for pattern in patterns)]
+    seen = [found.baseline, *(pattern.typical for pattern in patterns)]
     each = (console.width - longest) // (1 + len(patterns))  # letters, what is between included
     place = {scale.d: i for i, scale in enumerate(found.scales)}
     for padding in (1, 0):  # closer together where some would take two lines otherwise

@@ -128,7 +128,10 @@ def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> li
             [parts.table(["component", "columns", "rows"], leading)],
         ),
     ]
-    titles = {"goes_with": "Covariates that components go with"}
+    titles = {
+        "goes_with": "Covariates that components go with",
+        "explained": "What other columns tell of each",
+    }
     for name in ("goes_with", "variance", "explained", "covariates", "rank"):
         if name in tables:
             sections.append((name, titles.get(name, name.capitalize()), [_arrow(tables[name])]))
@@ -230,7 +233,7 @@ def _typical(found: Exploration) -> str:
     rows = []
     for scale in found.columns:
         i = place[scale.d]
-        profiles = found.baseline[i], *(pattern.profiles[i] for pattern in found.top_patterns)
+        profiles = found.baseline[i], *(pattern.typical[i] for pattern in found.top_patterns)
         rows.append(
             [named(scale, _LONGEST), *(typical(scale, profile, _LETTERS) for profile in profiles)]
         )
