@@ -565,6 +565,18 @@ MUTANTS = {
     "columns explained by cells that were seen": Mutant(
         "exploration/map_explained.py", "x[part[:, d] == number] = np.nan", "pass", MAP
     ),
+    "uncertainty of twice its size": Mutant(
+        "diagnosis/diagnose.py",
+        "return 0.5 * np.diff(",
+        "return np.diff(",
+        "tests/test_diagnosis.py",
+    ),
+    "values between groups told as inside": Mutant(
+        "exploration/map.py",
+        "if 0 < after < at.size and value < at[after]:",
+        "if False:",
+        MAP,
+    ),
     "columns told by themselves": Mutant(
         "exploration/lowrank.py",
         "precision = np.diag(1.0 / noise[own]) - scaled[own] @ middle @ scaled[own].T",

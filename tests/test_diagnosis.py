@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.special import ndtri
 
 from glfm_cli import impute, load_fit
 from glfm_cli.cli.sparkline import BLOCKS, means, numbers, sparkline
@@ -147,6 +148,17 @@ def test_a_level_as_unsure_as_its_column_has_uncertainty_one(fit: Fit) -> None:
     marginal = predict(fit.posterior, {4: np.arange(2)})[4]
     flat = dataclasses.replace(marginal, probabilities=np.array([shares, [1.0, 0.0, 0.0]]))
     np.testing.assert_allclose(_relative(city, flat), [1.0, 0.0], atol=1e-12)
+
+
+def test_a_number_is_as_unsure_as_its_ranks_are(fit: Fit) -> None:
+    assert fit.data is not None
+    column = fit.data.columns[0]
+    x = np.exp(3.0 * ndtri((np.arange(N) + 0.5) / N))  # a few are a thousand times the others
+    column = dataclasses.replace(column, x=x)
+    assert column.observed.all()
+    ends = np.exp(3.0 * np.array([[-1.0, 1.0], [0.0, 0.0], [1.0, 1.6], [9.0, 9.0], [-0.5, 0.0]]))
+    marginal = dataclasses.replace(predict(fit.posterior, {0: np.arange(5)})[0], quantiles=ends)
+    np.testing.assert_allclose(_relative(column, marginal), [1.0, 0.0, 0.3, 0.0, 0.25], atol=0.03)
 
 
 # What is said --------------------------------------------------------------------------------
