@@ -565,6 +565,12 @@ MUTANTS = {
     "columns explained by cells that were seen": Mutant(
         "exploration/map_explained.py", "x[part[:, d] == number] = np.nan", "pass", MAP
     ),
+    "rounded values taken for exact ones": Mutant(
+        "diagnosis/check.py",
+        "ends = values + np.where(halves <= STEP * float(np.std(x / 2)), halves, 0.0)",
+        "ends = values",
+        "tests/test_diagnosis.py",
+    ),
     "uncertainty of twice its size": Mutant(
         "diagnosis/diagnose.py",
         "return 0.5 * np.diff(",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -118,6 +119,22 @@ def test_p_values_of_columns_that_the_model_made_are_spread_out(fit: Fit) -> Non
         few += sum(check.p_value < 0.05 for check in checks)
     # 60 of them: about 3 below 0.05.
     assert few <= 10
+
+
+def test_a_column_that_was_rounded_fits_as_it_does_unrounded(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(60.0, 6.0, size=(2, 2000))
+    table = pa.table({"whole": np.round(x[0]), "tenths": np.round(x[1], 1)})
+    types = {"columns": dict.fromkeys(table.column_names, {"type": "real", "transform": "none"})}
+    settings = {"max_features": 1}
+    few: dict[str, Any] = {"chains": 1, "warmup": 30, "draws": 10, "threads": 1}
+    impute(table, types, model="glfm", settings=settings, save=tmp_path / "f.glfm", **few)
+    whole, tenths = diagnose_fit(tmp_path / "f.glfm").checks or ()
+    assert whole.p_value > 0.05
+    assert np.allclose(whole.edges % 1.0, 0.5)
+    assert np.allclose(whole.observed, whole.replicated.mean(axis=0), atol=0.03)
+    steps = np.diff(tenths.edges) / 0.1
+    assert np.allclose(steps, np.round(steps[0]))
+    assert steps.size <= 24
 
 
 def test_a_comparison_counts_both_sides() -> None:
