@@ -20,6 +20,20 @@ def mean_ranks(x: Array) -> Array:
     return (np.cumsum(count) - 0.5 * (count - 1))[position]
 
 
+def step_of(x: Array) -> float:
+    """Return what finite numbers (n,) are apart, or a multiple of it; 0 where there is no step."""
+    values = np.unique(x)
+    if values.size < 2:
+        return 0.0
+    with np.errstate(over="ignore"):
+        gaps = np.diff(values)
+        step = float(gaps.min())
+        if not 1e-9 * float(values[-1] - values[0]) < step < np.inf:
+            return 0.0
+        multiples = gaps / step
+    return step if np.abs(multiples - np.round(multiples)).max() < 1e-6 else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Which rows belong together, and in which order.

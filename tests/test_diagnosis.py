@@ -124,7 +124,7 @@ def test_p_values_of_columns_that_the_model_made_are_spread_out(fit: Fit) -> Non
 def test_a_column_that_was_rounded_fits_as_it_does_unrounded(tmp_path: Path) -> None:
     x = np.random.default_rng(1).normal(60.0, 6.0, size=(2, 2000))
     table = pa.table({"whole": np.round(x[0]), "tenths": np.round(x[1], 1)})
-    types = {"columns": dict.fromkeys(table.column_names, {"type": "real", "transform": "none"})}
+    types = {"columns": {name: dict(TYPES["columns"]["normal"]) for name in table.column_names}}
     settings = {"max_features": 1}
     few: dict[str, Any] = {"chains": 1, "warmup": 30, "draws": 10, "threads": 1}
     impute(table, types, model="glfm", settings=settings, save=tmp_path / "f.glfm", **few)

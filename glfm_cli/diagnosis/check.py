@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, step_of
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.inference.one_draw import BLOCK_ROWS
 from glfm_cli.inference.posterior import Posterior
@@ -262,13 +262,6 @@ def _between(x: Array) -> Array:
     return np.asarray(ends[np.unique(np.searchsorted(values, some))])
 
 
-def _step(x: Array) -> float:
-    """Return what all values are apart, or a multiple of it; 0 where there is no such step."""
-    gaps = np.diff(np.unique(x))
-    multiples = gaps / gaps.min()
-    return float(gaps.min()) if np.abs(multiples - np.round(multiples)).max() < 1e-6 else 0.0
-
-
 def _edges(x: Array, link: NumericObservation) -> Array:
     """Return the limits of at most BINS bars over the observed range.
 
@@ -277,7 +270,7 @@ def _edges(x: Array, link: NumericObservation) -> Array:
     low, high = float(x.min()), float(x.max())
     if low == high and not link.integral:
         return np.array([low, np.nextafter(high, np.inf)])
-    if step := 1.0 if link.integral else _step(x):
+    if step := 1.0 if link.integral else step_of(x):
         n_steps = round((high - low) / step) + 1
         each = -(-n_steps // BINS)
         return low - step / 2 + step * each * np.arange(-(-n_steps // each) + 1)
