@@ -565,6 +565,12 @@ MUTANTS = {
     "columns explained by cells that were seen": Mutant(
         "exploration/map_explained.py", "x[part[:, d] == number] = np.nan", "pass", MAP
     ),
+    "gaps that chance makes named": Mutant(
+        "exploration/lines.py",
+        "least = max(TOGETHER, FAR / np.sqrt(max(n_rows, 1)))",
+        "least = -1.0",
+        "tests/cli/test_explore.py",
+    ),
     "rounded values taken for exact ones": Mutant(
         "diagnosis/check.py",
         "ends = values + np.where(halves <= STEP * float(np.std(x / 2)), halves, 0.0)",

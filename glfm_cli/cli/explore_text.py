@@ -17,7 +17,7 @@ from glfm_cli.exploration import (
     sample_line,
     tables,
 )
-from glfm_cli.exploration.lines import NO_FEATURE
+from glfm_cli.exploration.lines import NO_FEATURE, missing_line
 from glfm_cli.exploration.words import cell_text, left_out, named, percent, typical, with_error
 
 MOST_PATTERNS = 5  # side by side; more are in the files
@@ -35,6 +35,8 @@ def show(found: Exploration, stdout: TextIO) -> None:
         _features(console, found)
         _patterns(console, found)
         _typical(console, found)
+        if gaps := missing_line(found):
+            console.print(Text(gaps))
         if found.surprising is not None:
             _listed(console, "The least expected cells", tables.surprising_cells(found))
             _listed(console, "The least expected rows", tables.surprising_rows(found))

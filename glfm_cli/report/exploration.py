@@ -25,7 +25,7 @@ from glfm_cli.exploration import (
     sample_line,
 )
 from glfm_cli.exploration import tables as tidy
-from glfm_cli.exploration.lines import NO_FEATURE
+from glfm_cli.exploration.lines import NO_FEATURE, missing_line
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import (
     cell_text,
@@ -306,6 +306,7 @@ def _missing(found: Exploration) -> list[str]:
         return [words]
     rows = [[_word(one.names[i]), _share(float(one.share[i]))] for i in missing_cells]
     made = [words, parts.table(["column", "missing"], rows, sortable=True)]
+    made += [parts.paragraph(line) for line in (missing_line(found),) if line]
     pairs = [
         (a, b)
         for k, a in enumerate(missing_cells)
