@@ -595,6 +595,48 @@ MUTANTS = {
     "columns explained by cells that were seen": Mutant(
         "exploration/map_explained.py", "x[part[:, d] == number] = np.nan", "pass", MAP
     ),
+    "gaps that chance makes named": Mutant(
+        "exploration/lines.py",
+        "least = max(TOGETHER, FAR / np.sqrt(max(n_rows, 1)))",
+        "least = -1.0",
+        "tests/cli/test_explore.py",
+    ),
+    "rounded values taken for exact ones": Mutant(
+        "diagnosis/check.py",
+        "ends = values + np.where(halves <= STEP * float(np.std(x / 2)), halves, 0.0)",
+        "ends = values",
+        "tests/test_diagnosis.py",
+    ),
+    "uncertainty of twice its size": Mutant(
+        "diagnosis/diagnose.py",
+        "return 0.5 * np.diff(",
+        "return np.diff(",
+        "tests/test_diagnosis.py",
+    ),
+    "values between groups told as inside": Mutant(
+        "exploration/map.py",
+        "if 0 < after < at.size and value < at[after]:",
+        "if False:",
+        MAP,
+    ),
+    "columns told by themselves": Mutant(
+        "exploration/lowrank.py",
+        "precision = np.diag(1.0 / noise[own]) - scaled[own] @ middle @ scaled[own].T",
+        "precision = np.diag(1.0 / noise[own])",
+        "tests/test_exploration_lowrank.py",
+    ),
+    "components that no two draws share": Mutant(
+        "exploration/lowrank.py",
+        "return self.size > 2.0 * self.size_sd",
+        "return self.size > 0.0",
+        "tests/test_exploration_lowrank.py",
+    ),
+    "typical rows of the wrong rows": Mutant(
+        "exploration/patterns.py",
+        "scale.weighted(scale.encoded.x[rows], scale.counts(rows))",
+        "scale.baseline()",
+        "tests/test_exploration.py",
+    ),
     "places that flee the prior": Mutant(
         "latent/clgp/bound.py", "- penalty * q.m", "+ penalty * q.m", PRIORS
     ),

@@ -1,4 +1,4 @@
-"""The type of arrays, sums and ranks of them, and which rows of a table belong together."""
+"""The type of arrays, sums, ranks and steps of them, and which rows of a table belong together."""
 
 from __future__ import annotations
 
@@ -30,6 +30,20 @@ def log_sum(x: Array, axis: int | None = None, *, keepdims: bool = False) -> Arr
     with np.errstate(divide="ignore"):
         out = np.log(np.exp(x - top).sum(axis=axis, keepdims=True)) + top
     return np.asarray(out if keepdims else out.squeeze(axis=axis))
+
+
+def step_of(x: Array) -> float:
+    """Return what finite numbers (n,) are apart, or a multiple of it; 0 where there is no step."""
+    values = np.unique(x)
+    if values.size < 2:
+        return 0.0
+    with np.errstate(over="ignore"):
+        gaps = np.diff(values)
+        step = float(gaps.min())
+        if not 1e-9 * float(values[-1] - values[0]) < step < np.inf:
+            return 0.0
+        multiples = gaps / step
+    return step if np.abs(multiples - np.round(multiples)).max() < 1e-6 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

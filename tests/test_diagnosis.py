@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.special import ndtri
 
 from glfm_cli import impute, load_fit
 from glfm_cli.cli.sparkline import BLOCKS, means, numbers, sparkline
@@ -119,6 +121,22 @@ def test_p_values_of_columns_that_the_model_made_are_spread_out(fit: Fit) -> Non
     assert few <= 10
 
 
+def test_a_column_that_was_rounded_fits_as_it_does_unrounded(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(60.0, 6.0, size=(2, 2000))
+    table = pa.table({"whole": np.round(x[0]), "tenths": np.round(x[1], 1)})
+    types = {"columns": {name: dict(TYPES["columns"]["normal"]) for name in table.column_names}}
+    settings = {"max_features": 1}
+    few: dict[str, Any] = {"chains": 1, "warmup": 30, "draws": 10, "threads": 1}
+    impute(table, types, model="glfm", settings=settings, save=tmp_path / "f.glfm", **few)
+    whole, tenths = diagnose_fit(tmp_path / "f.glfm").checks or ()
+    assert whole.p_value > 0.05
+    assert np.allclose(whole.edges % 1.0, 0.5)
+    assert np.allclose(whole.observed, whole.replicated.mean(axis=0), atol=0.03)
+    steps = np.diff(tenths.edges) / 0.1
+    assert np.allclose(steps, np.round(steps[0]))
+    assert steps.size <= 24
+
+
 def test_a_comparison_counts_both_sides() -> None:
     replicated = np.arange(99.0)
     assert Compared.of("x", 49.0, replicated).p_value == 1.0
@@ -147,6 +165,17 @@ def test_a_level_as_unsure_as_its_column_has_uncertainty_one(fit: Fit) -> None:
     marginal = predict(fit.posterior, {4: np.arange(2)})[4]
     flat = dataclasses.replace(marginal, probabilities=np.array([shares, [1.0, 0.0, 0.0]]))
     np.testing.assert_allclose(_relative(city, flat), [1.0, 0.0], atol=1e-12)
+
+
+def test_a_number_is_as_unsure_as_its_ranks_are(fit: Fit) -> None:
+    assert fit.data is not None
+    column = fit.data.columns[0]
+    x = np.exp(3.0 * ndtri((np.arange(N) + 0.5) / N))  # a few are a thousand times the others
+    column = dataclasses.replace(column, x=x)
+    assert column.observed.all()
+    ends = np.exp(3.0 * np.array([[-1.0, 1.0], [0.0, 0.0], [1.0, 1.6], [9.0, 9.0], [-0.5, 0.0]]))
+    marginal = dataclasses.replace(predict(fit.posterior, {0: np.arange(5)})[0], quantiles=ends)
+    np.testing.assert_allclose(_relative(column, marginal), [1.0, 0.0, 0.3, 0.0, 0.25], atol=0.03)
 
 
 # What is said --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from hypothesis.extra import numpy as nps
 
 from glfm_cli import Exploration, explore
 from glfm_cli.errors import UsageError
+from glfm_cli.exploration import tables
 from glfm_cli.exploration.dependence import mutual_information
 from glfm_cli.exploration.explanation import explain, memberships, numbered
 from glfm_cli.exploration.features import Effect
@@ -116,7 +118,14 @@ def test_the_line_on_convergence_calls_columns_by_name(
     line = convergence_line(found)
     assert "the noise of 'cold' has R-hat" in line
     assert "noise_" not in line
-    assert agreement_line(found).startswith("The chains do not all hold the same features")
+    low, high = (
+        dataclasses.replace(
+            found, features=tuple(dataclasses.replace(f, stability=at) for f in found.features)
+        )
+        for at in (0.89, 0.91)
+    )
+    assert agreement_line(low).startswith("The chains do not all hold the same features")
+    assert agreement_line(high).startswith("The features listed are in nearly all draws")
     none = dataclasses.replace(found, features=())
     assert agreement_line(none) == line
     short = diagnose({"noise_3": apart[:, :2]}, ["noise_3"])
@@ -183,6 +192,19 @@ def test_patterns_partition_the_rows(planted: tuple[Exploration, np.ndarray]) ->
     assert found.patterns[-1].cumulative == pytest.approx(1.0)
     assert found.patterns[0].bits.sum() == 0
     assert found.patterns[0].stable
+
+
+def test_typical_rows_are_the_means_of_the_observed_cells_of_a_pattern(seed: int) -> None:
+    table, types, _ = two_features(seed)
+    found = explore(table, types, seed=seed, **SHORT)
+    shown = tables.typical(found).to_pylist()
+    for pattern in found.top_patterns:
+        cells = table.take(pa.array(pattern.rows))
+        mine = [row for row in shown if row["pattern"] == pattern.name]
+        value = {(row["column"], row["level"]): row["value"] for row in mine}
+        assert value["heat", None] == pytest.approx(pc.mean(cells["heat"]).as_py())
+        cities = cells["city"].drop_null().to_pylist()
+        assert value["city", "Rome"] == pytest.approx(cities.count("Rome") / len(cities))
 
 
 def test_columns_of_one_feature_depend_on_each_other(

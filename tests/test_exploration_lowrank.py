@@ -40,16 +40,18 @@ def random_parts(rng: np.random.Generator, n_rows: int = 9, n_columns: int = 6) 
     )
 
 
-def posterior_of(draws: list[Parts], noise: float) -> Posterior:
+def posterior_of(
+    draws: list[Parts], noise: Any, spans: tuple[tuple[int, int], ...] = ((0, 1),)
+) -> Posterior:
     kept = []
     for part in draws:
         left = np.concatenate([part.U, part.R, part.G_C], axis=1)
         right = np.concatenate([part.sV, part.G_R, part.C], axis=1)
         latent = BsvdDraw(
-            left, right, np.array([noise]), part.U.shape[1], part.R.shape[1], np.ones(4), 9
+            left, right, np.atleast_1d(noise), part.U.shape[1], part.R.shape[1], np.ones(4), 9
         )
         kept.append(Draw(latent, ({},), {}))
-    return Posterior(Bsvd(), (), ((0, 1),), (tuple(kept),))
+    return Posterior(Bsvd(), (), spans, (tuple(kept),))
 
 
 def test_components_are_the_singular_vectors_of_the_mean_matrix(seed: int) -> None:
@@ -138,13 +140,44 @@ def test_effects_are_those_of_the_covariates_behind_the_intercept(seed: int) -> 
     assert column.spread.mean == pytest.approx(np.mean([part.G_C[:, 1].std() for part in draws]))
 
 
-def test_a_column_is_explained_as_far_as_its_means_vary(seed: int) -> None:
+def test_a_column_is_explained_as_far_as_other_columns_tell_it(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    draws = [random_parts(rng, n_columns=1) for _ in range(5)]
-    ((mean, low, high),) = explained(posterior_of(draws, 0.5), draws)
-    of_x = np.array([np.var(part.U @ part.sV.T) for part in draws])
-    assert mean == pytest.approx(np.mean(of_x / (of_x + 0.5)))
-    assert low <= mean <= high
+    draws = [random_parts(rng, n_columns=5) for _ in range(5)]
+    noise = np.array([0.5, 0.5, 2.0, 1.0])  # of columns, the first with two latent ones
+    posterior = posterior_of(draws, noise, ((0, 2), (2, 3), (3, 4), (4, 5)))
+    told = np.zeros((5, 5))
+    for t, part in enumerate(draws):
+        cov = np.cov(part.U @ part.sV.T, rowvar=False, bias=True) + np.diag(noise[[0, 0, 1, 2, 3]])
+        for j, others in enumerate(([2, 3, 4],) * 2 + ([0, 1, 3, 4], [0, 1, 2, 4], [0, 1, 2, 3])):
+            c = cov[j, others]
+            told[t, j] = c @ np.linalg.solve(cov[np.ix_(others, others)], c) / cov[j, j]
+    found = np.array(explained(posterior, draws))
+    assert found[:, 0] == pytest.approx(told.mean(axis=0))
+    assert np.all(found[:, 1] <= found[:, 0])
+    assert np.all(found[:, 0] <= found[:, 2])
+
+
+def test_columns_that_go_with_no_other_are_not_explained(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    u = rng.normal(size=300)
+    alone = {f"alone{i}": rng.normal(size=300) for i in range(3)}
+    together = {f"with{i}": u + rng.normal(size=300) for i in range(4)}
+    table = pa.table(together | alone)
+    types = {"columns": dict.fromkeys(table.column_names, "real")}
+    found: Any = explore(table, types, model="bsvd", seed=seed, **FEW)
+    told = [share for share, _, _ in found.explained]
+    assert np.allclose(told[:4], 3 / 8, atol=0.12)  # u given three: 3 / 4 of half the variance
+    assert max(told[4:]) < 0.15
+    assert [c.name for c in found.components][:1] == ["C1"]
+
+
+def test_a_matrix_of_noise_has_no_component(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    row, column = np.nonzero(rng.random((60, 20)) < 0.5)
+    table = pa.table({"u": row, "i": column, "r": rng.normal(size=row.size)})
+    found: Any = explore(table, RATINGS, seed=seed, **FEW)
+    assert all(component.sure for component in found.components)
+    assert len(found.components) <= 1
 
 
 def test_a_planted_component_and_covariate_are_found(seed: int) -> None:

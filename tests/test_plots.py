@@ -22,7 +22,7 @@ from glfm_cli.cli.app import run
 from glfm_cli.cli.console import Console
 from glfm_cli.errors import OutputError
 from glfm_cli.plots.completion import MAX_PANELS
-from glfm_cli.plots.panels import MAX_LEVELS
+from glfm_cli.plots.panels import MAX_LEVELS, edges_of
 
 FAST: dict[str, Any] = {"chains": 1, "warmup": 3, "draws": 4, "threads": 1}
 MAGIC = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -340,3 +340,17 @@ def test_the_command_refuses_a_figure_it_cannot_write_before_it_samples(
     assert status == 2
     assert said.startswith(f"Error: {problem}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", [0.1, 1.0, 5.0])
+def test_bins_of_rounded_values_hold_as_many_steps_each(step: float) -> None:
+    seen = step * np.arange(3, 80)
+    wide = np.linspace(seen[0] - 2.3 * step, seen[-1] + 0.4 * step, 500)
+    edges = edges_of(seen, wide, seen, whole=False, logarithmic=False, n_bins=24)
+    assert edges[0] < wide[3]
+    assert edges[-1] > wide[-3]
+    assert 12 < edges.size <= 25
+    counts = np.histogram(seen, edges)[0]
+    assert set(counts[1:-1]) == {4}
+    exact = np.random.default_rng(0).normal(size=50)
+    assert edges_of(exact, exact, exact, whole=False, logarithmic=False, n_bins=24).size == 25

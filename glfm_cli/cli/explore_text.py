@@ -17,7 +17,7 @@ from glfm_cli.exploration import (
     sample_line,
     tables,
 )
-from glfm_cli.exploration.lines import NO_FEATURE
+from glfm_cli.exploration.lines import NO_FEATURE, missing_line
 from glfm_cli.exploration.words import cell_text, left_out, named, percent, typical, with_error
 
 MOST_PATTERNS = 5  # side by side; more are in the files
@@ -35,6 +35,8 @@ def show(found: Exploration, stdout: TextIO) -> None:
         _features(console, found)
         _patterns(console, found)
         _typical(console, found)
+        if gaps := missing_line(found):
+            console.print(Text(gaps))
         if found.surprising is not None:
             _listed(console, "The least expected cells", tables.surprising_cells(found))
             _listed(console, "The least expected rows", tables.surprising_rows(found))
@@ -118,7 +120,7 @@ def _typical(console: RichConsole, found: Exploration) -> None:
     widest = max([LEAST_ROOM, *(len(pattern.name) for pattern in found.top_patterns)])
     n_patterns = (console.width - longest) // (widest + 1) - 1
     patterns = found.top_patterns[: max(1, min(MOST_PATTERNS, n_patterns))]
-    seen = [found.baseline, *(pattern.profiles for pattern in patterns)]
+    seen = [found.baseline, *(pattern.typical for pattern in patterns)]
     each = (console.width - longest) // (1 + len(patterns))  # letters, what is between included
     place = {scale.d: i for i, scale in enumerate(found.scales)}
     for padding in (1, 0):  # closer together where some would take two lines otherwise

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, step_of
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.inference.one_draw import BLOCK_ROWS
 from glfm_cli.inference.posterior import Posterior
@@ -29,6 +29,7 @@ REPLICATES = 100
 MISFIT = 0.01  # p-value below which a column is reported
 GRID = 256
 BINS = 24
+STEP = 0.25  # sds of a column, the coarsest rounding
 _INTERVAL = (0.025, 0.975)
 
 
@@ -192,9 +193,7 @@ class _Numbers:
         self.encoded, self.link = encoded, of_numbers(link)
         x = encoded.x[encoded.observed]
         self.n = x.size
-        self.grid = np.unique(x)
-        if self.grid.size > GRID:
-            self.grid = np.unique(np.quantile(x, np.linspace(0, 1, GRID)))
+        self.grid = _between(x)
         self.edges = _edges(x, self.link)
         self.on_grid: list[Array] = []
         self.in_bars: list[Array] = []
@@ -247,15 +246,34 @@ class _Numbers:
         )
 
 
+def _between(x: Array) -> Array:
+    """Return points, at most GRID, at which columns are compared: a little above observed values.
+
+    Values that were rounded stand for those up to halfway to the next: where that is nearer than
+    STEP sds of the column.
+    """
+    values = np.unique(x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        halves = np.append(values[1:] / 2 - values[:-1] / 2, 0.0)
+        ends = values + np.where(halves <= STEP * float(np.std(x / 2)), halves, 0.0)
+    if ends.size <= GRID:
+        return ends
+    some = np.quantile(x, np.linspace(0, 1, GRID), method="inverted_cdf")
+    return np.asarray(ends[np.unique(np.searchsorted(values, some))])
+
+
 def _edges(x: Array, link: NumericObservation) -> Array:
-    """Return the limits of at most BINS bars over the observed range, whole numbers for counts."""
+    """Return the limits of at most BINS bars over the observed range.
+
+    Of counts, and of values that were rounded, each bar has the same number of steps.
+    """
     low, high = float(x.min()), float(x.max())
-    if link.integral:
-        width = max(1.0, float(np.ceil((high - low + 1) / BINS)))
-        n_bars = int((high - low) // width) + 1
-        return low - 0.5 + width * np.arange(n_bars + 1)
-    if low == high:
+    if low == high and not link.integral:
         return np.array([low, np.nextafter(high, np.inf)])
+    if step := 1.0 if link.integral else step_of(x):
+        n_steps = round((high - low) / step) + 1
+        each = -(-n_steps // BINS)
+        return low - step / 2 + step * each * np.arange(-(-n_steps // each) + 1)
     edges = np.unique(low * (1 - np.linspace(0, 1, BINS + 1)) + high * np.linspace(0, 1, BINS + 1))
     return edges if edges.size > 1 else np.array([low, high])
 

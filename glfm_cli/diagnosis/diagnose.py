@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion import judge
@@ -22,6 +23,7 @@ from glfm_cli.store import Fit, load_fit
 from glfm_cli.streams import CELLS, CHECKS, Streams
 
 UNCERTAIN_CELLS = 10
+ONE_SD = (float(ndtr(-1.0)), float(ndtr(1.0)))  # of a normal law, below its mean and above
 NO_DATA = (
     "the fit was saved without its table, so columns are not compared with it and no cells are "
     "listed"
@@ -151,7 +153,7 @@ def _least_certain(
     posterior: Posterior, data: Data, missing: dict[int, Array], most: int
 ) -> tuple[UncertainCell, ...]:
     """Return the cells whose distribution is widest beside that of their column."""
-    marginals = predict(posterior, missing)
+    marginals = predict(posterior, missing, ONE_SD)
     found: list[tuple[float, int, int, int]] = []
     for d, marginal in marginals.items():
         spread = _relative(data.columns[d], marginal)
@@ -169,15 +171,24 @@ def _least_certain(
 
 
 def _relative(encoded: EncodedColumn, marginal: Marginal) -> Array:
-    """Return the uncertainty (n,) of cells relative to their column; 1 says nothing is known."""
+    """Return the uncertainty (n,) of cells relative to their column; 1 says nothing is known.
+
+    Of numbers half of what lies between one sd below and one above, as normal scores among the
+    observed cells: in units of a skewed column its large cells would be unsure, however well known.
+    """
     x = encoded.x[encoded.observed]
     if marginal.probabilities is None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            whole = float(np.std(x / 2)) * 2
-        return marginal.sd / whole if 0 < whole < np.inf else np.zeros(marginal.rows.size)
+        return 0.5 * np.diff(_normal_scores(x, marginal.quantiles), axis=1)[:, 0]
     shares = np.bincount(x.astype(np.intp), minlength=len(encoded.levels)) / x.size
     whole = float(_entropy(shares[None, :])[0])
     return _entropy(marginal.probabilities) / whole if whole > 0 else np.zeros(marginal.rows.size)
+
+
+def _normal_scores(x: Array, values: Array) -> Array:
+    """Return the normal scores of values by their mean ranks among some cells x (n,)."""
+    ordered, n = np.sort(x), max(x.size, 1)
+    rank = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
+    return ndtri(np.clip(0.5 * rank / n, 0.5 / n, 1.0 - 0.5 / n))
 
 
 def _entropy(p: Array) -> Array:

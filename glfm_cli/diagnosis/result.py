@@ -16,9 +16,9 @@ class UncertainCell:
     """A completed cell of which little is known.
 
     row : counted from 1
-    uncertainty : relative to the column: the predictive standard deviation over that of the
-        observed cells, or the entropy of the predictive over that of the observed shares. 1 says
-        that the rest of the row tells nothing.
+    uncertainty : relative to the column: half of what lies between the 16th and 84th percentile,
+        as normal scores among the observed cells, or the entropy of the predictive over that of
+        the observed shares. 1 says that the rest of the row tells nothing.
     guess : mean and standard deviation, or the likeliest level and its probability
     """
 

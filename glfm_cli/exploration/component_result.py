@@ -21,11 +21,12 @@ class ComponentExploration(Explored):
     rows, columns : which the rows and the (latent) columns are, a row of ids and labels each; of a
         matrix with its number of observed `cells`
     ranks : the number of components of every draw, an array for each chain
-    components : those of the mean of the low-rank part, the largest first
+    components : those of the mean of the low-rank part whose sizes are surely above 0, the
+        largest first
     top : how many rows and columns are named for each component
     variance : of a matrix of one kind, the shares of its parts, of the noise too
-    explained : of a table, per latent column the share of its variance that the components
-        explain, with where the middle 95 % of the draws lie
+    explained : of a table, per latent column the share of its variance that the components tell
+        from other columns, with where the middle 95 % of the draws lie
     effects : what the covariates do
     """
 

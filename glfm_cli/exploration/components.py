@@ -43,11 +43,12 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
     variance = tuple(lowrank.variance(posterior, draws, job.bias)) if direction is None else ()
     explained = () if direction is None else tuple(lowrank.explained(posterior, draws))
     low_rank = lowrank.low_rank(posterior)
+    components = lowrank.components(low_rank, request.top, direction, support)
     return ComponentExploration(
         rows=rows,
         columns=columns,
         ranks=tuple(lowrank.ranks(posterior)),
-        components=tuple(lowrank.components(low_rank, request.top, direction, support)),
+        components=tuple(component for component in components if component.sure),
         top=request.top,
         variance=variance,
         explained=explained,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.words import percent
 
@@ -11,6 +13,11 @@ _BECAUSE = {
     "held-out": "of all draws it best predicts the cells hidden before the fit",
 }
 
+
+AGREED = 0.9  # stability of features of which chains agree
+TOGETHER = 0.3  # correlation of gaps from which columns are said to miss together, and
+FAR = 4.0  # how many standard errors that of unrelated gaps stays below
+MOST_PAIRS = 3
 
 NO_FEATURE = "No feature: nothing in this table binds columns together by more than chance."
 
@@ -37,6 +44,9 @@ def agreement_line(found: Exploration) -> str:
     worst = found.diagnostics.worst()
     if not found.features or worst is None or worst.flag or found.diagnostics.converged():
         return convergence_line(found)
+    least = min(feature.stability for feature in found.features)
+    if least >= AGREED and len(found.posterior.chains) > 1:
+        return "The features listed are in nearly all draws of the other chains, too."
     return (
         "The chains do not all hold the same features: stability says how much of each the others "
         "find, too."
@@ -58,4 +68,28 @@ def remainder_line(found: Exploration) -> str | None:
     return (
         f"{rest.number} more features, in at most {share} of the rows, say no more than chance or "
         f"those shown; they explain {part} (--all-features shows them)."
+    )
+
+
+def missing_line(found: Exploration) -> str | None:
+    """Return which columns are missing in the same rows, None where none are by more than chance.
+
+    Columns that have values in some rows alone (`only_if`) say nothing by that.
+    """
+    phi, n_rows = found.missing.phi, found.data.n_rows
+    least = max(TOGETHER, FAR / np.sqrt(max(n_rows, 1)))
+    shown = {scale.d for scale in found.columns if scale.inside is None}
+    some = [i for i, scale in enumerate(found.scales) if scale.d in shown]
+    pairs = [(phi[i, j], i, j) for i in some for j in some if i < j and phi[i, j] >= least]
+    if not pairs:
+        return None
+    pairs.sort(key=lambda pair: -pair[0])
+    name = found.missing.names
+    texts = [f"{name[i]} and {name[j]} ({r:.2f})" for r, i, j in pairs[:MOST_PAIRS]]
+    more = len(pairs) - len(texts)
+    rest = f" and {more} more pair{'' if more == 1 else 's'}" if more else ""
+    return (
+        f"Missing in the same rows (correlation of gaps): {', '.join(texts)}{rest}. Features are "
+        "found in values alone: a column that says where one of these is missing shows who lacks "
+        "it."
     )

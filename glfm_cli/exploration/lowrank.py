@@ -52,6 +52,11 @@ class Component:
     columns_sd: Array
     goes_with: tuple[GoesWith, ...] = ()
 
+    @property
+    def sure(self) -> bool:
+        """True when its size is surely above 0: that of what draws do not share is not."""
+        return self.size > 2.0 * self.size_sd
+
 
 LowRank = tuple[Array, Array]
 
@@ -207,28 +212,47 @@ def _square(a: Array, b: Array) -> float:
 
 
 def explained(posterior: Posterior, draws: Sequence[Parts]) -> list[tuple[float, float, float]]:
-    """Return, of every latent column of a table, the share of variance that components explain.
+    """Return, of every latent column of a table, what the columns beside it tell of its variance.
 
-    Mean and middle 95 % over draws: the variance over rows of x, over itself and the noise.
+    Mean and middle 95 % over draws of the squared multiple correlation that the components give it
+    with the latent columns of all other columns: a component of one column alone tells nothing,
+    for it cannot be told from noise. O(J K^2) a draw.
     """
     owner = np.concatenate(
         [np.full(end - start, d) for d, (start, end) in enumerate(posterior.spans)]
+    ).astype(np.intp)
+    every = np.array(
+        [
+            _told_by_others(part, gaussian(posterior.model).noise(draw.latent)[owner], posterior)
+            for part, draw in zip(draws, posterior.draws(), strict=True)
+        ]
     )
-    shares = []
-    for part, draw in zip(draws, posterior.draws(), strict=True):
-        cov = np.atleast_2d(np.cov(part.U, rowvar=False, bias=True)) if part.U.size else None
-        n_columns = part.sV.shape[0]
-        of_x = (
-            np.zeros(n_columns) if cov is None else np.einsum("jk,kl,jl->j", part.sV, cov, part.sV)
-        )
-        noise = gaussian(posterior.model).noise(draw.latent)[owner.astype(np.intp)]
-        shares.append(of_x / (of_x + noise))
-    every = np.array(shares)
     lower, upper = np.quantile(every, TAIL, axis=0)
     return [
         (float(mean), float(low), float(high))
         for mean, low, high in zip(every.mean(axis=0), lower, upper, strict=True)
     ]
+
+
+def _told_by_others(part: Parts, noise: Array, posterior: Posterior) -> Array:
+    """Return the squared multiple correlations (J,) of one draw.
+
+    With x ~ N(0, S = L L' + D) and B the latent columns of one column, x_B given all others has
+    covariance (inverse of S)_BB, inverted.
+    """
+    told, k = np.zeros(noise.size), part.U.shape[1]
+    if k == 0:
+        return told
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(part.U, rowvar=False, bias=True)))
+    L = part.sV @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    scaled = L / noise[:, None]
+    middle = np.linalg.inv(np.eye(k) + L.T @ scaled)
+    for start, end in posterior.spans:
+        own = slice(start, end)
+        precision = np.diag(1.0 / noise[own]) - scaled[own] @ middle @ scaled[own].T
+        left = np.diagonal(np.linalg.inv(precision))
+        told[own] = 1.0 - left / (np.sum(L[own] ** 2, axis=1) + noise[own])
+    return told
 
 
 def effects(

@@ -17,7 +17,7 @@ from scipy.spatial import KDTree
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.estimates import point
-from glfm_cli.encoding import Data
+from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.exploration.frame import (
     Embedding,
     Frame,
@@ -52,6 +52,7 @@ NARROW = 16  # columns of a table at most whose rows are laid out by cells; othe
 ODD = 3.0  # nats below the column's mean, of a cell that is unusual
 MOST_ODD = 3  # cells of a row
 QUANTILES = (0.025, 0.5, 0.975)
+FORTIETHS = tuple(i / 40 for i in range(1, 40))
 
 
 @dataclass(frozen=True)
@@ -246,19 +247,30 @@ def _odd(posterior: Posterior, scales: Sequence[Scale]) -> tuple[tuple[Oddity, .
         excess = score - score.mean() if score.size else score
         far[d] = (cells[d][excess < -ODD], excess[excess < -ODD])
     rows_of = {d: rows for d, (rows, _) in far.items() if rows.size}
-    for d, marginal in predict(posterior, rows_of, QUANTILES).items():
+    for d, marginal in predict(posterior, rows_of, FORTIETHS).items():
         encoded = scales[d].encoded
         for i, (row, excess) in enumerate(zip(*far[d], strict=True)):
             value = value_text(encoded, float(encoded.x[row]), 5)
             if marginal.probabilities is None:
-                numbers = (marginal.mean[i], *marginal.quantiles[i, [0, 2]])
-                mean, low, high = (quantity(encoded, float(one)) for one in numbers)
-                expected = f"{mean}, {low} to {high}"
+                expected = _expected(encoded, row, marginal.mean[i], marginal.quantiles[i])
             else:
                 likely = int(np.argmax(marginal.probabilities[i]))
                 expected = f"{encoded.levels[likely]}, {percent(marginal.probabilities[i, likely])}"
             found[row].append(Oddity(d, value, expected, float(excess)))
     return tuple(tuple(sorted(row, key=lambda o: o.excess)[:MOST_ODD]) for row in found)
+
+
+def _expected(encoded: EncodedColumn, row: int, mean: float, at: Array) -> str:
+    """Return what was expected of a cell of numbers, by its mean and fortieths (39,).
+
+    A value inside, where two groups of rows leave a gap, is left out with the fortieth it is in.
+    """
+    value = float(encoded.x[row])
+    after = int(np.searchsorted(at, value))
+    texts = [quantity(encoded, float(one)) for one in at]
+    if 0 < after < at.size and value < at[after]:
+        return f"{texts[0]} to {texts[after - 1]} or {texts[after]} to {texts[-1]}"
+    return f"{quantity(encoded, float(mean))}, {texts[0]} to {texts[-1]}"
 
 
 def _surface(placed: RowsOnMap, scale: Scale, frame: Frame | Embedding, base_u: Array) -> Surface:

@@ -2,7 +2,7 @@
 
 A pattern says of each *main* feature whether it is on. Main are the features that are credible and
 stable; where they are fewer than four, the next credible ones as well, up to four in all. The other
-features are not part of a pattern: its typical row averages over them as they occur in its rows.
+features are not part of a pattern: its profiles average over them as they occur in its rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class Pattern:
     rows : (n,) row indices
     share, cumulative : of all rows, and with the more frequent patterns
     stability : share of the draws of other chains that contain it; NaN for patterns not asked for
-    profiles : of each column, in the order of the scales; empty for patterns not asked for
+    profiles : what the draw shown says of each column, in the order of the scales; empty for
+        patterns not asked for
+    typical : the same of the observed cells, as far as there are any: one draw's averages are off
+        by its own errors, too
     """
 
     bits: Array
@@ -40,6 +43,7 @@ class Pattern:
     cumulative: float
     stability: float
     profiles: tuple[ColumnProfile, ...]
+    typical: tuple[ColumnProfile, ...]
 
     @property
     def name(self) -> str:
@@ -90,6 +94,7 @@ def find_patterns(
         rows = np.flatnonzero(code == number)
         total += float(shares[number])
         requested = place < top
+        profiles = _profiles(shown, eta, rows, scales) if requested else ()
         patterns.append(
             Pattern(
                 bits=bits[number],
@@ -97,7 +102,8 @@ def find_patterns(
                 share=float(shares[number]),
                 cumulative=total,
                 stability=float(found[place]) if requested else np.nan,
-                profiles=_profiles(shown, eta, rows, scales) if requested else (),
+                profiles=profiles,
+                typical=_typical(rows, scales, profiles),
             )
         )
     return tuple(patterns)
@@ -113,6 +119,22 @@ def _profiles(
             shown.params[scale.d],
         )
         for scale in scales
+    )
+
+
+def _typical(
+    rows: Array, scales: Sequence[Scale], profiles: Sequence[ColumnProfile]
+) -> tuple[ColumnProfile, ...]:
+    """Return the profiles of the cells observed in some rows, those given where there is none.
+
+    Columns with intervals keep those given: their other cells are those that no limit has hidden.
+    """
+    return tuple(
+        scale.weighted(scale.encoded.x[rows], scale.counts(rows))
+        if scale.counts(rows)[scale.encoded.observed[rows]].any()
+        and not scale.encoded.between.any()
+        else profile
+        for scale, profile in zip(scales, profiles, strict=False)  # none where none is asked for
     )
 
 

@@ -92,7 +92,7 @@ def typical(found: Findings) -> pa.Table:
     rows = []
     for pattern in found.top_patterns:
         for scale, profile, base in zip(
-            found.scales, pattern.profiles, found.baseline, strict=True
+            found.scales, pattern.typical, found.baseline, strict=True
         ):
             rows += _typical_rows(pattern, scale, profile, base)
     texts = dict.fromkeys(("pattern", "column", "level", "unit"), TEXT)

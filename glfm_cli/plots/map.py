@@ -30,6 +30,7 @@ LEVELS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f
 OTHERS = "#b0b0b0"
 MOST_SURFACES = 6
 ELLIPSES = 200  # rows, at most, that have one
+SHADE = 2.0  # of all ellipses together, where they lie on each other
 
 _SIZES = {1: (8.6, 6.2), 2: (11.0, 6.2)}  # inches, by how many surfaces are side by side
 
@@ -159,8 +160,10 @@ def _draw_ellipses(axes: Axes, shown: RowMap, colours: Any) -> None:
     if not most.size:
         return
     major, minor, angle = shown.ellipses(most)
-    look: dict[str, Any] = {"facecolors": colours[most], "edgecolors": colours[most]}
-    look |= {"alpha": 0.10, "linewidths": 0.5, "zorder": 2, "units": "xy"}
+    inside, edge = colours[most].copy(), colours[most].copy()
+    inside[:, 3], edge[:, 3] = min(0.1, SHADE / most.size), 0.25  # or many would cover the map
+    look: dict[str, Any] = {"facecolors": inside, "edgecolors": edge}
+    look |= {"linewidths": 0.5, "zorder": 2, "units": "xy"}
     look |= {"offsets": shown.position[most], "transOffset": axes.transData}
     axes.add_collection(EllipseCollection(2 * major, 2 * minor, np.degrees(angle), **look))
 

@@ -11,7 +11,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import Formatter, FuncFormatter, Locator, MaxNLocator
 
 import glfm_cli.plots.style as style
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, step_of
 from glfm_cli.completion import ColumnCompletion
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.exploration.words import quantity
@@ -113,7 +113,10 @@ def edges_of(
     logarithmic: bool,
     n_bins: int = N_BINS,
 ) -> Array:
-    """Return the edges of bins over all observed values and nearly all of the predictive."""
+    """Return the edges of bins over all observed values and nearly all of the predictive.
+
+    Each bin has the same number of steps where observed values have a step, as rounded ones.
+    """
     tails = np.quantile(predicted, [0.005, 0.995])
     every = np.concatenate([seen, put_in, tails])
     low, high = float(every.min()), float(every.max())
@@ -126,6 +129,10 @@ def edges_of(
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         half = max(abs(low), 1.0) / 2
         return np.linspace(low - half, high + half, n_bins + 1)
+    if step := step_of(seen):
+        start = float(seen.min()) - step * (np.ceil((seen.min() - low) / step) + 0.5)
+        each = step * np.ceil((high - start) / step / n_bins)
+        return start + each * np.arange(int(np.ceil((high - start) / each)) + 1)
     return np.linspace(low, high, n_bins + 1)
 
 

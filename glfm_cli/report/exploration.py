@@ -25,7 +25,7 @@ from glfm_cli.exploration import (
     sample_line,
 )
 from glfm_cli.exploration import tables as tidy
-from glfm_cli.exploration.lines import NO_FEATURE
+from glfm_cli.exploration.lines import NO_FEATURE, missing_line
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import (
     cell_text,
@@ -128,7 +128,10 @@ def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> li
             [parts.table(["component", "columns", "rows"], leading)],
         ),
     ]
-    titles = {"goes_with": "Covariates that components go with"}
+    titles = {
+        "goes_with": "Covariates that components go with",
+        "explained": "What other columns tell of each",
+    }
     for name in ("goes_with", "variance", "explained", "covariates", "rank"):
         if name in tables:
             sections.append((name, titles.get(name, name.capitalize()), [_arrow(tables[name])]))
@@ -230,7 +233,7 @@ def _typical(found: Exploration) -> str:
     rows = []
     for scale in found.columns:
         i = place[scale.d]
-        profiles = found.baseline[i], *(pattern.profiles[i] for pattern in found.top_patterns)
+        profiles = found.baseline[i], *(pattern.typical[i] for pattern in found.top_patterns)
         rows.append(
             [named(scale, _LONGEST), *(typical(scale, profile, _LETTERS) for profile in profiles)]
         )
@@ -303,6 +306,7 @@ def _missing(found: Exploration) -> list[str]:
         return [words]
     rows = [[_word(one.names[i]), _share(float(one.share[i]))] for i in missing_cells]
     made = [words, parts.table(["column", "missing"], rows, sortable=True)]
+    made += [parts.paragraph(line) for line in (missing_line(found),) if line]
     pairs = [
         (a, b)
         for k, a in enumerate(missing_cells)

@@ -62,6 +62,28 @@ def test_the_terminal_shows_features_patterns_and_typical_rows(
     assert "\x1b" not in said.stdout  # no colour when piped
 
 
+def test_columns_that_miss_together_are_said_to(desk: Any, here: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(2)
+    sick, cells = rng.random(300) < 0.3, rng.normal(size=(300, 4)).round(2).astype(str)
+    gaps = rng.random((300, 4)) < np.where(sick, 0.6, 0.05)[:, None]
+    gaps[:, 3] = rng.random(300) < 0.2
+    cells[gaps] = ""
+    desk.put("gaps.csv", "\n".join(["a,b,c,d", *map(",".join, cells)]) + "\n")
+    desk.put("gaps.yaml", "columns: {a: real, b: real, c: real, d: real}\n")
+    said = here("explore", "gaps.csv", "--types", "gaps.yaml", *SHORT, "--html", "page.html")
+    shown = " ".join(said.stdout.split())
+    line = re.search(r"Missing in the same rows \(correlation of gaps\): (.*?)\. Feat", shown)
+    assert line, shown
+    named = [pair.split(" (") for pair in line[1].split(", ")]
+    assert {pair for pair, _ in named} == {"a and b", "a and c", "b and c"}
+    a, b = (np.array([cell == "" for cell in column]) for column in cells.T[:2])
+    (r,) = (float(text.rstrip(")")) for pair, text in named if pair == "a and b")
+    assert r == pytest.approx(np.corrcoef(a, b)[0, 1], abs=0.006)
+    assert line[0] in " ".join(Path("page.html").read_text().split())
+    only = here("explore", "gaps.csv", "--types", "gaps.yaml", *SHORT, "--columns", "a,d")
+    assert "Missing in the same rows" not in only.stdout
+
+
 @pytest.mark.parametrize("width", [80, 100])
 def test_no_line_is_wider_than_the_terminal(
     table: Any, monkeypatch: pytest.MonkeyPatch, width: int, explored: Callable[..., Any]

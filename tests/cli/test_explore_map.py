@@ -262,6 +262,23 @@ def test_a_map_has_half_as_many_dimensions_as_columns_from_three_to_eight() -> N
     assert sizes == [2, 2, 3, 4, 7, 8]
 
 
+def test_a_value_between_two_groups_is_told_with_what_lies_on_either_side() -> None:
+    rng = np.random.default_rng(0)
+    cells = np.repeat([-4.0, 4.0], 30)[:, None] + 0.5 * rng.normal(size=(60, 4))
+    cells[0] = [0.0, 0.3, -0.2, 0.0]
+    table = pa.table({name: cells[:, i] for i, name in enumerate("abcd")})
+    types = {"columns": dict.fromkeys("abcd", "real")}
+    said: Any = explore(table, types, model="clgp", **(SHORT | {"settings": SETTINGS}))
+    assert said.most_unusual()[0] == 0
+    first = re.search(r"a 0 \(expected (\S+) to (\S+) or (\S+) to (\S+)\)", said.unusual(0) or "")
+    assert first, said.unusual(0)
+    ends = [float(text) for text in first.groups()]
+    assert ends == sorted(ends)
+    assert ends[1] < 0.0 < ends[2]
+    assert ends[0] > -6.0
+    assert ends[3] < 6.0
+
+
 def test_unusual_cells_and_completed_values_are_told(found: tuple[MapExploration, Any]) -> None:
     said, _ = found
     assert said.most_unusual()[0] == ODD_ROW
