@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from glfm_cli.guess.codes import is_unanswered
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile, tidy
+from glfm_cli.guess.skips import Filter, at_zero, skipped
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
 from glfm_cli.schema import Role
 from glfm_cli.schema.phrases import is_number
@@ -44,6 +45,19 @@ def hints_of(
     by_level = {i: _codes(table.column(i), verdicts[i]) for i in levelled[:MOST_COLUMNS]}
     for i in numbers[:MOST_COLUMNS]:
         found[columns[i].name] += _only_if(_codes(table.column(i), verdicts[i]), by_level, verdicts)
+    ordered = [i for i, v in enumerate(verdicts) if v.column.levelled and not v.column.nominal]
+    levels = by_level | {i: _codes(table.column(i), verdicts[i]) for i in ordered[:MOST_COLUMNS]}
+    filters = [Filter(columns[i].name, *levels[i]) for i in sorted(levels)]
+    filters += [
+        at_zero(columns[i].name, *_codes(table.column(i), verdicts[i]))
+        for i in numbers[:MOST_COLUMNS]
+        if verdicts[i].column.positive or verdicts[i].column.integral
+    ]
+    for i, verdict in enumerate(verdicts):
+        if verdict.column.modelled:
+            there = _codes(table.column(i), verdict)[1] >= 0
+            others = [one for one in filters if one.name != columns[i].name]
+            found[columns[i].name] += skipped(there, others)
     return found
 
 
