@@ -107,3 +107,27 @@ def test_a_labelled_code_says_that_the_question_was_not_asked(
     assert set(hours.missing) == {MissingCode("-9"), MissingCode("-1", impute=False)}
     assert set(kind.missing) == {MissingCode("Refused"), MissingCode("Inapplicable", impute=False)}
     assert kind.levels == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        "Not at all satisfied/Slightly satisfied/Moderately satisfied/Very satisfied"
+        "/Extremely satisfied",
+        "Not very often/Fairly often/Often/Very often",
+        "Much worse/Somewhat worse/About the same/Somewhat better/Much better",
+        "Never/Less than once a month/Monthly/2-3 times a week/Daily",
+        "Definitely not/Probably not/Might or might not/Probably yes/Definitely yes",
+    ],
+)
+def test_scales_of_online_questionnaires_are_known(scale: str) -> None:
+    levels = tuple(scale.split("/"))
+    cells = [levels[(7 * k) % len(levels)] for k in range(N)]
+    column = guess_schema(pa.table({"q": cells, "x": [str(k) for k in KIDS]})).schema.columns[0]
+    assert (column.ordinal, column.levels) == (True, levels)
+
+
+def test_words_that_end_alike_are_no_scale() -> None:
+    cells = [f"{('red', 'very dark', 'pale')[k % 3]} wine" for k in range(N)]
+    column = guess_schema(pa.table({"q": cells, "x": [str(k) for k in KIDS]})).schema.columns[0]
+    assert not column.ordinal
