@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from glfm_cli import impute
 from glfm_cli.guess import guess_schema
 from glfm_cli.io import read_table
 from glfm_cli.schema import MissingCode
@@ -22,9 +23,8 @@ DAYS = [str(np.datetime64("2024-03-01") + int(k)) for k in _RNG.integers(0, 60, 
 RARELY, OFTEN = (np.random.default_rng(2).random(N) < share for share in (0.05, 0.2))
 
 
-def hints(columns: dict[str, list[str | None]]) -> dict[str, str]:
-    found = guess_schema(pa.table(columns)).hints
-    return {name: " ".join(lines) for name, lines in found.items() if lines}
+def skips(columns: dict[str, list[str | None]]) -> dict[str, str]:
+    return dict(guess_schema(pa.table(columns)).skips)
 
 
 def asked(rows: np.ndarray, not_asked: str | None) -> list[str | None]:
@@ -46,7 +46,7 @@ def test_who_was_not_asked_is_told_by_another_column(not_asked: str | None) -> N
         "youngest": asked(KIDS > 0, not_asked),
         "age": asked(~RARELY, None),
     }
-    found = hints(columns)
+    found = skips(columns)
     assert sorted(found) == ["hours", "pension", "youngest"]
     assert found["hours"].endswith('only_if: works == "yes"')
     assert found["pension"].endswith('only_if: works != "never"')
@@ -61,8 +61,8 @@ def test_cells_missing_by_chance_or_in_part_of_a_level_are_no_question() -> None
     once = asked(WORKS == "yes", None)
     once[int(np.argmax(WORKS == "no"))] = "12"
     never = int((WORKS == "never").sum())
-    assert hints({"works": few, "rare": rare}) == {}
-    assert f"all {never} rows" in hints({"works": few, "once": once})["once"]
+    assert skips({"works": few, "rare": rare}) == {}
+    assert f"all {never} rows" in skips({"works": few, "once": once})["once"]
 
 
 @pytest.mark.parametrize("code", ["-7", "-9", "97", "99", "-99", "999"])
@@ -131,3 +131,18 @@ def test_words_that_end_alike_are_no_scale() -> None:
     cells = [f"{('red', 'very dark', 'pale')[k % 3]} wine" for k in range(N)]
     column = guess_schema(pa.table({"q": cells, "x": [str(k) for k in KIDS]})).schema.columns[0]
     assert not column.ordinal
+
+
+def test_a_run_with_guessed_types_names_columns_that_some_rows_were_not_asked_for() -> None:
+    works = [str(one) for one in WORKS]
+    columns = {"works": works, "hours": asked(WORKS == "yes", None), "kids": [str(k) for k in KIDS]}
+    table = pa.table(columns)
+    short = {"model": "bsvd", "chains": 1, "warmup": 3, "draws": 2}
+    said = [note for note in impute(table, "auto", **short).warnings if "not asked" in note]
+    n = int((WORKS != "yes").sum())
+    rows = f"no value in all {n} rows where works is never or \"no\""
+    hint = f"{rows}; if these were not asked: only_if: works == \"yes\""
+    assert said == [f"column 'hours': {hint}"]
+    guess = guess_schema(table)
+    assert f"  # {hint}\n  # whole numbers" in guess.to_yaml()
+    assert not [note for note in impute(table, guess.schema, **short).warnings if "asked" in note]

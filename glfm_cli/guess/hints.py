@@ -45,19 +45,28 @@ def hints_of(
     by_level = {i: _codes(table.column(i), verdicts[i]) for i in levelled[:MOST_COLUMNS]}
     for i in numbers[:MOST_COLUMNS]:
         found[columns[i].name] += _only_if(_codes(table.column(i), verdicts[i]), by_level, verdicts)
-    ordered = [i for i, v in enumerate(verdicts) if v.column.levelled and not v.column.nominal]
-    levels = by_level | {i: _codes(table.column(i), verdicts[i]) for i in ordered[:MOST_COLUMNS]}
-    filters = [Filter(columns[i].name, *levels[i]) for i in sorted(levels)]
-    filters += [
-        at_zero(columns[i].name, *_codes(table.column(i), verdicts[i]))
-        for i in numbers[:MOST_COLUMNS]
-        if verdicts[i].column.positive or verdicts[i].column.integral
+    return found
+
+
+def skips_of(
+    table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict]
+) -> dict[str, str]:
+    """Return the `only_if` of columns of questions that some rows were not asked, by name."""
+    levelled = [i for i, v in enumerate(verdicts) if v.column.levelled and v.column.modelled]
+    numbers = [i for i, v in enumerate(verdicts) if v.column.positive or v.column.integral]
+    filters = [
+        make(columns[i].name, *_codes(table.column(i), verdicts[i]))
+        for make, places in ((Filter, levelled), (at_zero, numbers))
+        for i in places[:MOST_COLUMNS]
     ]
+    found = {}
     for i, verdict in enumerate(verdicts):
-        if verdict.column.modelled:
-            there = _codes(table.column(i), verdict)[1] >= 0
-            others = [one for one in filters if one.name != columns[i].name]
-            found[columns[i].name] += skipped(there, others)
+        name = columns[i].name
+        if not verdict.column.modelled:
+            continue
+        there = _codes(table.column(i), verdict)[1] >= 0
+        if hint := skipped(there, [one for one in filters if one.name != name]):
+            found[name] = hint
     return found
 
 

@@ -19,9 +19,9 @@ _ABOVE = re.compile(
 )
 # What grades a word, from least to most; the word alone stands in the middle.
 _GRADES = {
-    **{"not at all": 0, "not": 1, "not so": 2, "not very": 2, "hardly": 2, "a little": 3},
-    **{"slightly": 4, "somewhat": 5, "moderately": 6, "fairly": 6, "": 7, "quite": 8, "very": 9},
-    **{"extremely": 10, "completely": 10, "totally": 10},
+    "not at all": 0, "not": 1, "not so": 2, "not very": 2, "hardly": 2, "a little": 3,
+    "slightly": 4, "somewhat": 5, "moderately": 6, "fairly": 6, "": 7, "quite": 8, "very": 9,
+    "extremely": 10, "completely": 10, "totally": 10,
 }
 _FEWEST_GRADED = 3
 _MOST_BARE = 12  # words of which some are numbers alone
