@@ -55,6 +55,14 @@ def test_who_was_not_asked_is_told_by_another_column(not_asked: str | None) -> N
     assert found["pension"].startswith(f"no value in all {n} rows where works is never; ")
 
 
+def test_codes_that_were_left_are_missing_where_the_question_was_asked() -> None:
+    columns = {"works": [str(one) for one in WORKS], "kids": [str(k) for k in KIDS]}
+    columns["hours"] = asked(WORKS == "yes", "not applicable")
+    assert skips(columns)["hours"].endswith(
+        'only_if: works == "yes", missing: ["not applicable", "-9"]'
+    )
+
+
 def test_cells_missing_by_chance_or_in_part_of_a_level_are_no_question() -> None:
     few = [str(one) for one in WORKS]
     rare = [str(k) if r else None for r, k in zip(RARELY, KIDS, strict=True)]

@@ -66,6 +66,9 @@ def skips_of(
             continue
         there = _codes(table.column(i), verdict)[1] >= 0
         if hint := skipped(there, [one for one in filters if one.name != name]):
+            codes = verdict.column.missing
+            if not all(code.impute for code in codes):  # inside, such cells are missing ones then
+                hint += f", missing: {flow([code.text for code in codes])}"
             found[name] = hint
     return found
 
