@@ -93,6 +93,8 @@ def test_an_answer_tells_of_the_questions_that_led_to_it() -> None:
     }
     data = known(columns, EMPLOYED | {"age": "count"})
     assert missing(data, "works") == []  # who is paid for long hours works
+    paid = {"type": "categorical", "only_if": "hours > 40"}  # who works is told by the hours
+    assert missing(known(columns, EMPLOYED | {"age": "count", "paid": paid}), "works") == []
     found = bounds_of(data)
     assert {d: ends.tolist() for d, ends in found.items()} == {1: [[41.0, np.inf], [41.0, np.inf]]}
 
