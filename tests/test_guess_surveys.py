@@ -136,6 +136,17 @@ def test_scales_of_online_questionnaires_are_known(scale: str) -> None:
     assert (column.ordinal, column.levels) == (True, levels)
 
 
+def test_a_box_that_was_ticked_or_not_is_told_apart_from_a_constant() -> None:
+    ticked = ["1" if o else None for o in OFTEN]
+    columns = {"tv": ticked, "same": ["1"] * N, "x": [str(k) for k in KIDS]}
+    reasons = guess_schema(pa.table(columns)).reasons
+    assert reasons["tv"] == (
+        'ignored: always "1", or nothing; if that means no, as in boxes that were ticked, '
+        "fill in a 0"
+    )
+    assert reasons["same"] == 'ignored: always "1"'
+
+
 def test_words_that_end_alike_are_no_scale() -> None:
     cells = [f"{('red', 'very dark', 'pale')[k % 3]} wine" for k in range(N)]
     column = guess_schema(pa.table({"q": cells, "x": [str(k) for k in KIDS]})).schema.columns[0]

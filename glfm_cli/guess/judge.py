@@ -86,7 +86,10 @@ def judge(column: Profile) -> Verdict:
     n_observed = numbers.n_observed + rest.n_observed - parted.n_observed
     rest, gaps = numbers, further
     if rest.n_distinct == 1:
-        return ignore(name, f"always {scalar(rest.words()[0])}")
+        always = f"always {scalar(rest.words()[0])}"
+        if rest.n_observed < column.n_rows - column.n_empty and not gaps.codes:
+            always += ", or nothing; if that means no, as in boxes that were ticked, fill in a 0"
+        return ignore(name, always)
     verdict = None if intervals or labelled or rest.order is not None else judge_dates(rest)
     if verdict is None:
         verdict = judge_numbers(rest) if is_numeric else _judge_levels(rest)
