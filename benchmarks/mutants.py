@@ -50,9 +50,70 @@ TOGETHER = "tests/cnpf/test_cnpf_correlations.py"
 LAWS = "tests/clgp/test_clgp_draws.py"
 FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
 GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_triplets.py"
+CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "and decided by what is true": Mutant(
+        "schema/formula.py",
+        "decides = 0.0 if isinstance(node.op, ast.And) != negated else 1.0",
+        "decides = 0.0 if isinstance(node.op, ast.And) else 1.0",
+        CONDITIONS,
+    ),
+    "nothing known of a column without a value": Mutant(
+        "schema/formula.py",
+        "return np.where(absent, 0.0, np.where(unknown",
+        "return np.where(absent, np.nan, np.where(unknown",
+        CONDITIONS,
+    ),
+    "conditions in the order of the table": Mutant(
+        "schema/relations.py",
+        "return {name: texts[name] for name in sorted(texts, key=depth)}",
+        "return {name: texts[name] for name in texts if depth(name)}",
+        CONDITIONS,
+    ),
+    "an answer that tells of the question before alone": Mutant(
+        "encoding/conditions.py",
+        "found[d] |= found[one.d] & (_truth(columns, one, cells, gone) == 0.0)",
+        "found[d] |= found[one.d] & (_truth(columns, one, cells, gone) == 1.0)",
+        CONDITIONS,
+    ),
+    "levels that a condition excludes stay possible": Mutant(
+        "encoding/conditions.py",
+        "possible = _possible(columns, one, d) | ~rows[:, None]",
+        "possible = _possible(columns, one, d) | rows[:, None]",
+        CONDITIONS,
+    ),
+    "a number next to a limit is that limit": Mutant(
+        "encoding/conditions.py",
+        "return float(nearest + way * (strict and nearest == at))",
+        "return float(nearest)",
+        CONDITIONS,
+    ),
+    "the wider of two limits": Mutant(
+        "encoding/conditions.py",
+        'np.maximum(ends[rows, 0], _beyond(encoded, at, 1.0, how == ">"))',
+        'np.minimum(ends[rows, 0], _beyond(encoded, at, 1.0, how == ">"))',
+        CONDITIONS,
+    ),
+    "probabilities of the levels left do not add up": Mutant(
+        "inference/predictive.py", "p /= p.sum(axis=1, keepdims=True)", "p /= 1.0", CONDITIONS
+    ),
+    "levels drawn again from the wrong end": Mutant(
+        "completion/dependent.py",
+        "np.sum(np.cumsum(p[again], axis=1) < u, axis=1)",
+        "np.sum(np.cumsum(p[again], axis=1) > u, axis=1)",
+        CONDITIONS,
+    ),
+    "levels that may not be are not drawn again": Mutant(
+        "completion/dependent.py", "codes] == 0.0", "codes] < 0.0", CONDITIONS
+    ),
+    "levels with answers taken for not asked": Mutant(
+        "guess/skips.py", "asked = (hits > 0) | (rows == 0)", "asked = hits == rows", SURVEYS
+    ),
+    "a question that chance left out": Mutant(
+        "guess/skips.py", "** n < CHANCE", "< 1.0", SURVEYS
+    ),
     "intercepts go the wrong way with others": Mutant(
         "latent/row_effects.py",
         "mean, precision = self.m[s] - away",

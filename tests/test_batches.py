@@ -176,6 +176,13 @@ def test_what_is_asked_of_all_rows_together_reads_them_together(
     assert impute(small, fit=desk / "f.glfm", files=files, memory="1k").versions is not None
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
+def test_a_text_in_another_encoding_is_not_read_in_batches(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,é\n2,x\n" * 3, encoding=encoding)
+    with pytest.raises(GlfmError, match="cannot be read in batches: it is not UTF-8"):
+        list(read_batches(tmp_path / "t.csv", 2))
+
+
 def test_a_table_to_learn_from_must_fit_into_the_memory(desk: Path) -> None:
     with pytest.raises(GlfmError, match="more than memory"):
         impute(desk / "t.csv", TYPES, memory="10k")

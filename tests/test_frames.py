@@ -167,6 +167,15 @@ def test_a_column_alone_is_no_table(kind: str) -> None:
     assert "give a frame, as `data.to_frame()` is" in str(caught.value.hint)
 
 
+def test_what_becomes_a_table_is_told_how() -> None:
+    with pytest.raises(GlfmError) as caught:
+        impute({"x": [1.0, None]}, TYPES)
+    assert "pandas.DataFrame(data)" in str(caught.value.hint)
+    with pytest.raises(GlfmError) as caught:
+        impute(_polars(TABLE).lazy(), TYPES)
+    assert "data.collect()" in str(caught.value.hint)
+
+
 def _polars(table: pa.Table) -> Any:
     return getattr(pytest.importorskip("polars"), "from_arrow")(table)  # noqa: B009
 

@@ -289,3 +289,24 @@ def test_what_is_stored_is_what_was_in_memory(tmp_path: Path) -> None:
     runs = [f.run(f.encode(new), seed=1) for f in (memory, disk)]
     for one, two in zip(*(r.posterior.draws() for r in runs), strict=True):
         assert np.array_equal(one.latent.bits, two.latent.bits)
+
+
+@pytest.mark.parametrize("fitted", ["bool", "text"])
+@pytest.mark.parametrize(
+    ("true", "false"), [(True, False), ("True", "False"), ("TRUE", "FALSE"), (1, 0), (1.0, 0.0)]
+)
+def test_true_and_false_are_known_however_programs_write_them(
+    fitted: str, true: Any, false: Any, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=80)
+    flags = [bool(one) for one in x + 0.2 * rng.normal(size=80) > 0]
+    texts: list[Any] = flags if fitted == "bool" else [str(one) for one in flags]
+    types = {"columns": {"x": "real", "flag": "categorical"}}
+    impute(pa.table({"x": x, "flag": texts}), types, save=tmp_path / "f.glfm", **SHORT)
+    new = pa.table({"x": [3.0, -3.0, None, None], "flag": [None, None, true, false]})
+    done = impute(new, fit=tmp_path / "f.glfm").table
+    assert done["flag"].to_pylist() == [true, false, true, false]
+    assert done["flag"].type == new["flag"].type
+    high, low = done["x"].to_pylist()[2:]
+    assert high > 0 > low

@@ -13,7 +13,7 @@ from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
 from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.verdict import judge
-from glfm_cli.encoding import Data, bounds_of, decode, placed, settle
+from glfm_cli.encoding import Data, bounds_of, decode, levels_of, placed, settle
 from glfm_cli.inference.precision import Precision
 from glfm_cli.inference.predictive import nothing, predict
 from glfm_cli.inference.sampling import Run
@@ -61,6 +61,8 @@ def complete(
         threads=how.threads,
         ends=bounds_of(data),
     )
+    for d, possible in levels_of(data).items():
+        marginals[d] = marginals[d].among(possible, at + grid)
     rng = Streams(how.seed, 0).get(CELLS)
     joint = TableDraws(posterior, data).draw(rng) if missing and estimate == "draw" else {}
     marginals |= settled_marginals(posterior, data, marginals, at + grid)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, Relations, bounds_of, settle
+from glfm_cli.encoding import Data, Relations, bounds_of, levels_of, settle
 from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import Marginal
+from glfm_cli.inference.predictive import Marginal, predict
 
 SAMPLES = 200
 
@@ -25,10 +25,31 @@ class TableDraws:
         less = Relations.of(data.columns).less
         equations = Equations(data.columns, posterior.links)
         self.joint = JointDraws(posterior, data.missing, bounds_of(data), less, equations)
+        self.levels = _laws_of_levels(posterior, data)
 
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
         """Return one value or level code a cell, NaN where it is to have none."""
-        return settle(self.data, self.joint.draw(rng, draw))
+        cells = self.joint.draw(rng, draw)
+        for d, (at, p) in self.levels.items():
+            codes = cells[d][at].astype(np.intp)
+            again = p[np.arange(at.size), codes] == 0.0
+            u = rng.random((int(again.sum()), 1))
+            cells[d][at[again]] = np.sum(np.cumsum(p[again], axis=1) < u, axis=1)
+        return settle(self.data, cells)
+
+
+def _laws_of_levels(posterior: Posterior, data: Data) -> dict[int, tuple[Array, Array]]:
+    """Return by column the cells (m,) that may not have all levels, and their law (m, R).
+
+    It is that of each cell by itself, from which a level that may not be is drawn again.
+    """
+    found = {}
+    for d, possible in levels_of(data).items():
+        at = np.flatnonzero(~possible.all(axis=1))
+        marginal = predict(posterior, {d: data.missing[d][at]})[d].among(possible[at], ())
+        assert marginal.probabilities is not None
+        found[d] = at, marginal.probabilities
+    return found
 
 
 def settled_marginals(

@@ -25,6 +25,7 @@ from glfm_cli.completion.multiple import with_linear_part
 from glfm_cli.completion.needless import UNCHANGED, is_needless, without_draws
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.prepare import (
+    NamedTable,
     TableLike,
     Types,
     as_table,
@@ -309,7 +310,8 @@ def plan_imputation(
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
     if isinstance(data, Data):
-        data = replace(data, notes=(*data.notes, *files.notes(source)))
+        guessed = table.notes if isinstance(table, NamedTable) else ()
+        data = replace(data, notes=(*data.notes, *guessed, *files.notes(source)))
     if files.analysis is not None:
         assert isinstance(data, Data)
         run = task.problem if isinstance(task, Session) else task.posterior

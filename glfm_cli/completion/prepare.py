@@ -189,10 +189,11 @@ def _of_ascent(plan: Plan, sampling: Sampling) -> Plan:
 
 
 class NamedTable(NamedTuple):
-    """A table that was read, and its name in messages."""
+    """A table that was read, its name in messages, and what guessing its types has seen."""
 
     table: pa.Table
     file: str | None
+    notes: tuple[str, ...] = ()
 
 
 def guess_schema(table: TableLike) -> Guess:
@@ -220,7 +221,9 @@ def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
     """
     if is_guessed(types):
         read = NamedTable(*as_table(table))
-        return read, guess_schema(read).schema
+        guess = guess_schema(read)
+        notes = tuple(f"column '{name}': {hint}" for name, hint in guess.skips.items())
+        return read._replace(notes=notes), guess.schema
     if STANDARD == str(types) == str(table):
         raise UsageError(
             "the table and the types file are both standard input",

@@ -348,10 +348,13 @@ def _continued(
     if hash_of(data) != header.data_hash:
         dense = isinstance(data, Data)
         what = "another table than the one" if dense else "other cells or features than those"
+        hint = "Give the table of the first run, and its --learn-rows and --memory if it had them."
+        if not dense:
+            hint = "Give the tables of the first run."
         raise StoreError(
             f"was made with {what} given now",
             file=str(folder),
-            hint=f"Give the {'table' if dense else 'tables'} of the first run.",
+            hint=hint,
         )
     names = table.column_names
     _, more = describe(data, problem, plan, header.schema, names, header.has_data, file)

@@ -17,6 +17,7 @@ from glfm_cli.encoding.relations import (
     Relations,
     bounds_of,
     learnt_cells,
+    levels_of,
     placed,
     rows_inside,
     settle,

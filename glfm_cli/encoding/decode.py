@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
-from glfm_cli.encoding.levels import distinct_texts, level_key, level_value
+from glfm_cli.encoding.levels import distinct_texts, level_key, level_value, truth_writings
 from glfm_cli.encoding.numeric import numerals_of
 from glfm_cli.encoding.source import (
     is_null,
@@ -174,6 +174,9 @@ def _level_values(table: pa.Table, encoded: EncodedColumn, kind: pa.DataType) ->
         text = texts[which]
         if counts[which] and text is not None:
             usual.setdefault(text, int(first_row[which]))
+    for text, level in truth_writings(encoded.levels).items():
+        if text in usual:
+            usual.setdefault(level_key(level), usual[text])
     values = []
     for level in encoded.levels:
         row = usual.get(level_key(level))

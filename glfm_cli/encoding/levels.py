@@ -20,6 +20,7 @@ from glfm_cli.schema.text import flow
 
 _INTEGRAL = re.compile(r"(-?(?:0|[1-9]\d*))\.0+", re.ASCII)
 _NUMBER = re.compile(NUMBER, re.ASCII)
+_TRUTH = {"true": ("true", "True", "TRUE", "1"), "false": ("false", "False", "FALSE", "0")}
 
 
 def level_numbers(levels: Sequence[str]) -> Array:
@@ -147,14 +148,28 @@ def level_key(text: str) -> str:
     return "0" if integral[1] == "-0" else integral[1]
 
 
+def truth_writings(levels: Sequence[str]) -> dict[str, str]:
+    """Return other writings of levels that are true and false, as programs have them.
+
+    Arrow writes true, Python True, R TRUE, and pandas 1.0 where some are missing.
+    """
+    level = {one.casefold(): one for one in levels}
+    if len(levels) != len(_TRUTH) or level.keys() != _TRUTH.keys():
+        return {}
+    return {text: level[one] for one, texts in _TRUTH.items() for text in texts}
+
+
 def level_value(text: str, kind: pa.DataType) -> pa.Scalar:
     """Return a level as a value of an Arrow type; pyarrow.ArrowInvalid if it cannot be one."""
     if is_text_type(kind):
         return pa.scalar(text, kind)
+    truth = text.casefold() == "true"
     if pa.types.is_boolean(kind):
-        if text not in ("true", "false"):
+        if text.casefold() not in _TRUTH:
             raise pa.ArrowInvalid(text)
-        return pa.scalar(text == "true")
+        return pa.scalar(truth)
+    if text.casefold() in _TRUTH and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return pa.scalar(int(truth)).cast(kind)
     if kind == pa.float16():
         return pa.scalar(np.float16(text), kind)
     return pa.scalar(level_key(text)).cast(kind)
@@ -223,6 +238,8 @@ def _places(source: Source, levels: tuple[str, ...]) -> dict[str, int]:
     for text, level in source.column.aliases:
         if level_key(level) in place:
             place.setdefault(level_key(text), place[level_key(level)])
+    for text, level in truth_writings(levels).items():
+        place.setdefault(text, place[level_key(level)])
     return place
 
 

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from glfm_cli.arrays import mean_ranks
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.schema.formula import Formula, parse_formula
-from glfm_cli.schema.relations import in_order
+from glfm_cli.schema.relations import conditions_in_order, in_order
 
 FEW_ROWS = 20  # in which an equation's columns are all known, to choose the one that follows
 CLEAR = 0.1  # by which a log determinant must be larger than that of the stated result
@@ -33,7 +33,7 @@ class Relations:
     """What holds between the modelled columns of a table.
 
     equations : in an order in which what they need comes first
-    conditions : of rows in which a column has values
+    conditions : of rows in which a column has values, those first that others rest on
     less : pairs of columns, the first of which is less in every row
     """
 
@@ -64,7 +64,7 @@ class Relations:
         every = [encoded.column for encoded in columns]
         return cls(
             tuple(relation(*one) for one in in_order(every).items() if there(one[1])),
-            tuple(relation(c.name, str(c.only_if)) for c in every if there(c.only_if)),
+            tuple(relation(*one) for one in conditions_in_order(every).items() if there(one[1])),
             tuple((place[c.name], place[c.less_than]) for c in every if c.less_than in place),
         )
 

@@ -19,13 +19,19 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.calendar import follow_dates
+from glfm_cli.encoding.conditions import (
+    check_levels,
+    implied_ends,
+    implied_levels,
+    otherwise,
+    rows_outside,
+    with_implied_levels,
+)
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
-from glfm_cli.encoding.levels import level_key
 from glfm_cli.encoding.related import Relation, Relations, with_followers
 from glfm_cli.encoding.values import as_written
 from glfm_cli.errors import TableError
 from glfm_cli.io.row_notes import RowsNote
-from glfm_cli.schema.formula import Formula
 from glfm_cli.schema.moments import MomentStyle
 
 MOST_PLACES = 9  # decimals of a column, as its values show
@@ -58,9 +64,12 @@ def with_known(data: Data, file: str | None = None) -> Data:
             wrong = np.flatnonzero(columns[d].x >= columns[other].x)
         notes += _listed(columns[d], wrong, f"not less than '{columns[other].column.name}'")
     for one in relations.conditions:
-        _check_levels(columns, one, file)
-        _add_levels(columns, one)
-        notes += _outside(columns, one)
+        check_levels(columns, one, file)
+    columns = with_implied_levels(columns, relations.conditions)
+    cells = {d: encoded.given for d, encoded in enumerate(columns)}
+    outside = rows_outside(columns, relations.conditions, cells)
+    for one in relations.conditions:
+        notes += _outside(columns, one, outside[one.d])
     if any(encoded.structural is not None for encoded in columns):
         for one in Relations.of(columns).equations:  # of which some inputs are known only now
             _add_known(columns, one, file)
@@ -86,11 +95,9 @@ def rows_inside(columns: Sequence[EncodedColumn]) -> dict[int, Mask]:
 
     Columns that have a value in every row are not among them.
     """
-    return {
-        one.d: _truth(columns, one.formula, [columns[d].x for d in one.of]) != 0.0
-        for one in Relations.of(columns).conditions
-        if _otherwise(columns[one.d]) is None
-    }
+    cells = {d: encoded.given for d, encoded in enumerate(columns)}
+    outside = rows_outside(columns, Relations.of(columns).conditions, cells)
+    return {d: ~rows for d, rows in outside.items() if otherwise(columns[d]) is None}
 
 
 def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
@@ -125,12 +132,7 @@ def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
             fixed[d] |= fixed[one.d]
     for one in relations.equations:
         enforce(columns, cells, one, {d: ~fixed[d] for d in (one.d, *one.of)})
-    for one in relations.conditions:
-        encoded = columns[one.d]
-        inside = _truth(columns, one.formula, [cells[d] for d in one.of])
-        outside = encoded.requested & ~encoded.observed & (inside == 0.0)
-        value = _otherwise(encoded)
-        cells[one.d][outside] = np.nan if value is None else value
+    rows_outside(columns, relations.conditions, cells)
     return {d: cells[d][columns[d].requested] for d in fills}
 
 
@@ -213,11 +215,15 @@ def _share(
 def bounds_of(data: Data) -> dict[int, Array]:
     """Return what missing cells are known to lie between (requested.sum(), 2), by column.
 
-    Their own ends, where they have some, and the known cells of columns that they are less than, or
-    that are less than they; NaN where nothing is known.
+    Their own ends, where they have some, what conditions say that must be true, and the known cells
+    of columns that they are less than, or that are less than they; NaN where nothing is known.
     """
     found = dict(data.ends)
-    for d, other in Relations.of(data.columns).less:
+    relations = Relations.of(data.columns)
+    for d, ends in implied_ends(data.columns, relations.conditions).items():
+        own = found.get(d, np.full((int(data.columns[d].requested.sum()), 2), np.nan))
+        found[d] = np.where(np.isnan(own), ends[data.columns[d].requested], own)
+    for d, other in relations.less:
         for at, beside, side in ((d, other, 1), (other, d, 0)):
             encoded = data.columns[at]
             known = data.columns[beside].x[encoded.requested]
@@ -231,6 +237,15 @@ def bounds_of(data: Data) -> dict[int, Array]:
             ends[rows, side] = tighter(ends[rows, side], known[rows] - (2 * side - 1) * step)
             found[at] = ends
     return found
+
+
+def levels_of(data: Data) -> dict[int, Mask]:
+    """Return which levels cells to be completed may have (requested.sum(), R), by column.
+
+    Only columns in which conditions that must be true exclude some.
+    """
+    found = implied_levels(data.columns, Relations.of(data.columns).conditions)
+    return {d: possible[data.columns[d].requested] for d, possible in found.items()}
 
 
 def _add_known(columns: list[EncodedColumn], one: Relation, file: str | None) -> None:
@@ -261,25 +276,6 @@ def _add_known(columns: list[EncodedColumn], one: Relation, file: str | None) ->
             columns[d] = replace(columns[d], x=x, observed=columns[d].observed | found)
 
 
-def _add_levels(columns: list[EncodedColumn], one: Relation) -> None:
-    """Add the levels without which a cell that has a value could have none, in place."""
-    there = columns[one.d].observed
-    if (value := _otherwise(columns[one.d])) is not None:
-        there = there & (columns[one.d].x != value)
-    for at, d in enumerate(one.of):
-        encoded = columns[d]
-        if not encoded.levels or not np.any(there & ~encoded.observed):
-            continue
-        truth = []
-        for code in range(len(encoded.levels)):
-            cells = [columns[other].x for other in one.of]
-            cells[at] = np.where(encoded.observed, encoded.x, float(code))
-            truth.append(_truth(columns, one.formula, cells) == 1.0)
-        sure = there & ~encoded.observed & (np.sum(truth, axis=0) == 1)
-        x = np.where(sure, np.argmax(truth, axis=0).astype(np.float64), encoded.x)
-        columns[d] = replace(encoded, x=x, observed=encoded.observed | sure)
-
-
 def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNote]:
     """Return the note that observed cells contradict a formula, by more than is rounded away."""
     named = {name: columns[d].x for name, d in zip(one.formula.names, one.of, strict=True)}
@@ -296,11 +292,10 @@ def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNot
     return _listed(columns[one.d], wrong, f"not `{one.formula.text}`")
 
 
-def _outside(columns: list[EncodedColumn], one: Relation) -> list[RowsNote]:
+def _outside(columns: list[EncodedColumn], one: Relation, outside: Mask) -> list[RowsNote]:
     """Take the empty cells outside a condition out of the missing ones, and list other cells."""
     encoded = columns[one.d]
-    outside = _truth(columns, one.formula, [columns[d].x for d in one.of]) == 0.0
-    value = _otherwise(encoded)
+    value = otherwise(encoded)
     wrong, empty = outside & encoded.observed, outside & encoded.requested
     structural = None
     if value is not None:
@@ -310,40 +305,6 @@ def _outside(columns: list[EncodedColumn], one: Relation) -> list[RowsNote]:
     requested = encoded.requested & ~empty
     columns[one.d] = replace(encoded, requested=requested, structural=structural)
     return _listed(encoded, np.flatnonzero(wrong), f"there, but not `{one.formula.text}`")
-
-
-def _truth(columns: Sequence[EncodedColumn], formula: Formula, cells: Sequence[Array]) -> Array:
-    """Return 1 where a condition is true (n,), 0 where it is not, NaN where nothing tells."""
-    place = {encoded.column.name: encoded for encoded in columns}
-    unknown = np.logical_or.reduce([np.isnan(x) for x in cells])
-    named = {}
-    for name, x in zip(formula.names, cells, strict=True):
-        named[name] = x
-        if levels := place[name].levels:
-            codes = np.nan_to_num(x, nan=0.0).astype(np.intp)
-            named[name] = np.array([level_key(level) for level in levels], dtype=object)[codes]
-    return np.where(unknown, np.nan, formula.evaluate(named).astype(np.float64))
-
-
-def _check_levels(columns: Sequence[EncodedColumn], one: Relation, file: str | None) -> None:
-    """Raise TableError when a condition compares with a text that is no level."""
-    levels = {level_key(level) for d in one.of for level in columns[d].levels}
-    if unknown := [text for text in one.formula.texts if text not in levels]:
-        raise TableError(
-            f"`only_if: {one.formula.text}` compares with '{unknown[0]}', which is no level of "
-            + " or ".join(one.formula.names),
-            file=file,
-            column=columns[one.d].column.name,
-            expected=", ".join(f"'{level}'" for level in sorted(levels)) or "a number",
-        )
-
-
-def _otherwise(encoded: EncodedColumn) -> float | None:
-    """Return what cells outside the column's condition are, None where they stay empty."""
-    text = encoded.column.otherwise
-    if text is None:
-        return None
-    return float(encoded.levels.index(text)) if encoded.levels else float(text)
 
 
 def _unit(encoded: EncodedColumn) -> float:

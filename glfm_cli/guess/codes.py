@@ -60,7 +60,13 @@ UNANSWERED = REFUSALS | {
 }
 
 # The question was not asked: nothing is there to be completed.
-NO_QUESTION_WORDS = frozenset({"not applicable", "inapplicable", "does not apply"})
+NO_QUESTION_WORDS = words("inapplicable inap inap. iap entfällt") | {
+    *("not applicable", "does not apply", "item not applicable", "not asked", "question not asked"),
+    *("legitimate skip", "valid skip", "logical skip", "not in universe"),
+    *("not eligible", "trifft nicht zu", "nicht zutreffend"),
+    *("nicht gefragt", "sans objet", "non applicable", "non concerné", "no aplica", "no procede"),
+    *("não se aplica", "non applicabile", "niet van toepassing"),
+}
 
 _NONE = "None"  # what Python writes for a missing cell
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
@@ -72,9 +78,11 @@ HIGH_CODES = np.array(
     + [float(f"{digit}" * length) for digit in (6, 7, 8, 9) for length in _DIGITS]
     + [10.0**length - low for low in (2, 3, 4) for length in _DIGITS]
 )
-# Among words, few numbers can be anything else.
-STRAY_CODES = np.array([-1, -9, -99, -999, -9999, 99, 999, 9999], dtype=np.float64)
 LOW_CODES = -np.concatenate([np.arange(1.0, 10.0), HIGH_CODES])
+# Among words or dates, few numbers can be anything else.
+STRAY_CODES = np.concatenate([LOW_CODES, HIGH_CODES[HIGH_CODES >= 66]])
+# No day: 0000-00-00, 99/99/9999, 9999-12-31.
+_NO_DAY = r"^[0 :/.T-]{6,}$|^[9/.-]{8,}$|^9999-12-31|^(?:31[./-]12|12/31)[./-]9999"
 
 
 def word_codes(column: Profile, among: frozenset[str]) -> NDArray[np.bool_]:
@@ -90,6 +98,25 @@ def is_unanswered(label: str) -> bool:
     parts = re.split(r"[/,;]|\bor\b|\boder\b|\bou\b", bare)
     known = {word.casefold() for word in UNANSWERED}
     return bare.strip() in known or all(part.strip() in known for part in parts)
+
+
+def not_asked(column: Profile) -> NDArray[np.bool_]:
+    """Return which distinct texts of a column say, themselves or by their label, so: not asked."""
+    said = word_codes(column, NO_QUESTION_WORDS)
+    labels = dict(column.declared.meanings)
+    known = {word.replace("\u2019", "'") for word in NO_QUESTION_WORDS}
+    named = [labels.get(text, "").strip().casefold() in known for text in column.words()]
+    return said | np.array(named, dtype=bool)
+
+
+def no_dates(column: Profile, dates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which distinct texts of a column of dates mean that there is none.
+
+    Nothing where something else stands among them.
+    """
+    gone = column.matches(_NO_DAY) | word_codes(column, DOUBTFUL_WORDS | UNANSWERED)
+    real = dates & ~gone
+    return gone if real.sum() >= _FEWEST_NUMBERS and np.all(real | gone) else gone & False
 
 
 def declared(column: Profile) -> NDArray[np.bool_]:

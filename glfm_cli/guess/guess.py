@@ -11,7 +11,7 @@ import pyarrow as pa
 from glfm_cli.errors import TableError
 from glfm_cli.guess.codes import GAP_WORDS, writes_none
 from glfm_cli.guess.dependence import evidence_of
-from glfm_cli.guess.hints import hints_of, notes_of
+from glfm_cli.guess.hints import hints_of, notes_of, skips_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
 from glfm_cli.guess.profile import Profile, empty_rows, profile, runs_of
@@ -43,6 +43,7 @@ class Guess:
     reasons : column name to why it was guessed so
     hints : column name to entries that it may need besides, for a person to judge
     notes : what is to be seen to in the table itself
+    skips : column name to what is to be added if some rows were not asked for it
     """
 
     schema: Schema
@@ -50,6 +51,7 @@ class Guess:
     n_rows: int
     hints: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    skips: Mapping[str, str] = field(default_factory=dict)
 
     def to_yaml(self, source: str = "a table") -> str:
         """Return the types file, each entry with its reason as a comment.
@@ -67,7 +69,9 @@ class Guess:
             lines.append(f"missing: {flow(texts)}  # besides the empty cell\n")
         lines.append("columns:\n")
         for column in columns:
-            lines += [f"  # {_one_line(hint)}\n" for hint in self.hints.get(column.name, ())]
+            skip = self.skips.get(column.name)
+            hints = (*self.hints.get(column.name, ()), *([skip] if skip else []))
+            lines += [f"  # {_one_line(hint)}\n" for hint in hints]
             line = entry(column.name, self.schema.entry(column), "  ")
             reason = f"# {_one_line(self.reasons[column.name])}"
             beside = f"{line:<{COMMENT_COLUMN}}  {reason}"
@@ -145,6 +149,7 @@ def _guess(table: pa.Table, *, features: bool) -> Guess:
         table.num_rows,
         hints_of(table, columns, verdicts),
         notes_of(table, verdicts, empty),
+        skips_of(table, columns, verdicts),
     )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from glfm_cli.guess.codes import is_unanswered
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile, tidy
+from glfm_cli.guess.skips import Filter, at_zero, skipped
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
 from glfm_cli.schema import Role
 from glfm_cli.schema.phrases import is_number
@@ -44,6 +45,31 @@ def hints_of(
     by_level = {i: _codes(table.column(i), verdicts[i]) for i in levelled[:MOST_COLUMNS]}
     for i in numbers[:MOST_COLUMNS]:
         found[columns[i].name] += _only_if(_codes(table.column(i), verdicts[i]), by_level, verdicts)
+    return found
+
+
+def skips_of(
+    table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict]
+) -> dict[str, str]:
+    """Return the `only_if` of columns of questions that some rows were not asked, by name."""
+    levelled = [i for i, v in enumerate(verdicts) if v.column.levelled and v.column.modelled]
+    numbers = [i for i, v in enumerate(verdicts) if v.column.positive or v.column.integral]
+    filters = [
+        make(columns[i].name, *_codes(table.column(i), verdicts[i]))
+        for make, places in ((Filter, levelled), (at_zero, numbers))
+        for i in places[:MOST_COLUMNS]
+    ]
+    found = {}
+    for i, verdict in enumerate(verdicts):
+        name = columns[i].name
+        if not verdict.column.modelled:
+            continue
+        there = _codes(table.column(i), verdict)[1] >= 0
+        if hint := skipped(there, [one for one in filters if one.name != name]):
+            codes = verdict.column.missing
+            if not all(code.impute for code in codes):  # inside, such cells are missing ones then
+                hint += f", missing: {flow([code.text for code in codes])}"
+            found[name] = hint
     return found
 
 

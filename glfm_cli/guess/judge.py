@@ -24,6 +24,7 @@ from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
 RARE = 0.1  # share of cells with a value below which the reason says so
+MOST_STRAY = 4  # different codes that are numbers, among words or dates
 LEADING_ZERO = r"^[+-]?0\d"
 
 
@@ -62,8 +63,12 @@ def judge(column: Profile) -> Verdict:
     words = codes.gap_words(column)
     gaps = _Gaps().blank(column).add(column, words, "taken for missing")
     coded = codes.declared(column) & ~words
-    gaps = gaps.add(column, coded, "missing, as the file says")
-    rest = column.keep(~(words | coded))
+    unasked = codes.not_asked(column) & ~words
+    if not column.declared.codes:  # among labels that have no code it may be a level
+        unasked &= coded | column.is_number
+    gaps = gaps.add(column, coded & ~unasked, "missing, as the file says")
+    gaps = gaps.add(column, unasked, "not asked, as the file says, left as it is", impute=False)
+    rest = column.keep(~(words | coded | unasked))
     if rest.n_distinct == 0:
         return ignore(name, "holds no value, only codes for missing ones")
     if rest.mixture is not None:
@@ -81,7 +86,10 @@ def judge(column: Profile) -> Verdict:
     n_observed = numbers.n_observed + rest.n_observed - parted.n_observed
     rest, gaps = numbers, further
     if rest.n_distinct == 1:
-        return ignore(name, f"always {scalar(rest.words()[0])}")
+        always = f"always {scalar(rest.words()[0])}"
+        if rest.n_observed < column.n_rows - column.n_empty and not gaps.codes:
+            always += ", or nothing; if that means no, as in boxes that were ticked, fill in a 0"
+        return ignore(name, always)
     verdict = None if intervals or labelled or rest.order is not None else judge_dates(rest)
     if verdict is None:
         verdict = judge_numbers(rest) if is_numeric else _judge_levels(rest)
@@ -148,7 +156,8 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     numbers = column.is_number
     if column.kind is Kind.BOOLEAN or column.order is not None:
         return column, gaps, False
-    if column.matches(LEADING_ZERO).any() and column.kind is Kind.TEXT:
+    dates = column.matches(DATE)
+    if (column.matches(LEADING_ZERO) & ~dates).any() and column.kind is Kind.TEXT:
         return column, gaps, False
     if not numbers.any():
         return *_part_doubtful(column, gaps), False
@@ -168,8 +177,9 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
         gaps = gaps.add(column, others, "among numbers, left as it is", impute=False)
         return *_part_codes(column.keep(numbers), gaps), True
     stray = numbers & np.isin(column.numbers, codes.STRAY_CODES)
-    if numbers.sum() <= 2 and np.array_equal(stray, numbers) and not column.matches(DATE).any():
-        gaps = gaps.add(column, stray, "among words, taken for missing")
+    if numbers.sum() <= MOST_STRAY and np.array_equal(stray, numbers):
+        among = "dates" if dates.any() else "words"
+        gaps = gaps.add(column, stray, f"among {among}, taken for missing")
         return *_part_doubtful(column.keep(~stray), gaps), False
     return column, gaps, False
 
@@ -182,8 +192,12 @@ def _part_codes(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
 def _part_doubtful(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
     """Take words such as "unknown" out of a column where the rest is a scale.
 
-    Of other words a refusal alone is no level: "no answer", and "refused" beside it.
+    Of other words a refusal alone is no level: "no answer", and "refused" beside it. Among dates
+    all such words mean that there is none.
     """
+    nowhen = codes.no_dates(column, column.matches(DATE))
+    if nowhen.any():
+        return column.keep(~nowhen), gaps.add(column, nowhen, "among dates, taken for missing")
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
     few = column.n_distinct <= 2 * MAX_STRAY + 10 and order(_writings(column)) is None
     for words in (codes.UNANSWERED, codes.DOUBTFUL_WORDS):  # "none" may be a step of the scale

@@ -17,6 +17,13 @@ _ABOVE = re.compile(
     rf"(?:(?:>|>=|≥|over|above|more than)\s*{_AMOUNT}{_UNIT}"
     rf"|{_AMOUNT}\s*(?:\+|and over|and above|or more|and more|plus){_UNIT})"
 )
+# What grades a word, from least to most; the word alone stands in the middle.
+_GRADES = {
+    "not at all": 0, "not": 1, "not so": 2, "not very": 2, "hardly": 2, "a little": 3,
+    "slightly": 4, "somewhat": 5, "moderately": 6, "fairly": 6, "": 7, "quite": 8, "very": 9,
+    "extremely": 10, "completely": 10, "totally": 10,
+}
+_FEWEST_GRADED = 3
 _MOST_BARE = 12  # words of which some are numbers alone
 _NUMBERED = re.compile(r"(\d{1,2})\s*(?:[.):=-]|st\b|nd\b|rd\b|th\b)\s*(?:[^\d\s].*)?")
 
@@ -64,7 +71,8 @@ def yes_no(word: str) -> int | None:
 def order(words: Iterable[str]) -> tuple[str, ...] | None:
     """Return words from low to high when they are steps of one scale, otherwise None."""
     found = sorted(words)
-    for keys in (_scale_keys(found), _range_keys(found), _numbered_keys(found)):
+    of = (_scale_keys, _graded_keys, _range_keys, _numbered_keys)
+    for keys in (keys_of(found) for keys_of in of):
         # Two words of one rank ("bad", "Bad") would stand in an order that nothing tells.
         if keys is not None and len(set(keys)) == len(keys):
             return tuple(word for _, word in sorted(zip(keys, found, strict=True)))
@@ -77,6 +85,17 @@ def _scale_keys(words: list[str]) -> list[tuple[float, float]] | None:
         if all(word in ranks for word in bare):
             return [(float(ranks[word]), 0.0) for word in bare]
     return None
+
+
+def _graded_keys(words: list[str]) -> list[tuple[float, float]] | None:
+    """Return the grades of one word in all of them: not at all clear, clear, very clear."""
+    bare = [plain(word) for word in words]
+    last = {word.split()[-1] for word in bare if word}
+    if len(words) < _FEWEST_GRADED or len(last) != 1:
+        return None
+    (word,) = last
+    found = [_GRADES.get(one.removesuffix(word).strip()) for one in bare]
+    return None if None in found else [(float(rank or 0), 0.0) for rank in found]
 
 
 def _range_keys(words: list[str]) -> list[tuple[float, float]] | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain_means import ChainMeans, Sums, ends_of_halves, means_of_chains
@@ -26,6 +27,8 @@ from glfm_cli.links.observation import Average, Counting
 MOST_BLOCK_ROWS = 8192
 KEPT = 1 << 23  # normals that are kept for quantiles at once, where all cells are missing
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
+LEAST_LEVEL = 1e-12  # probability of a level that is possible
+ROUNDING = 1e-12
 SAMPLES = 400  # of a cell that is known to lie between two numbers
 
 
@@ -65,6 +68,26 @@ class Marginal:
         mean = self.probabilities @ numbers
         away = numbers - mean[:, None]
         return replace(self, mean=mean, sd=np.sqrt(np.sum(self.probabilities * away**2, axis=1)))
+
+    def among(self, possible: NDArray[np.bool_], at: Sequence[float]) -> Marginal:
+        """Return that of levels given that they are among those possible (n, R).
+
+        at : the probabilities of the quantiles
+        """
+        assert self.probabilities is not None
+        p = np.where(possible, np.maximum(self.probabilities, LEAST_LEVEL), 0.0)
+        p /= p.sum(axis=1, keepdims=True)
+        cut = ~possible.all(axis=1)
+        p[~cut] = self.probabilities[~cut]
+        if np.isnan(self.mean).all():
+            return replace(self, probabilities=p)
+        codes, quantiles = np.arange(p.shape[1]), self.quantiles.copy()
+        upto = np.cumsum(p[cut], axis=1)
+        for k, one in enumerate(at):
+            quantiles[cut, k] = np.sum(upto < one - ROUNDING, axis=1)
+        found = replace(self, probabilities=p).at_levels(codes.astype(np.float64))
+        mean, sd = (np.where(cut, a, b) for a, b in ((found.mean, self.mean), (found.sd, self.sd)))
+        return replace(found, mean=mean, sd=sd, quantiles=quantiles)
 
     @property
     def mcse(self) -> Array:

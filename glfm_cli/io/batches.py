@@ -144,7 +144,10 @@ def _of_arrow(path: str, n_rows: int) -> Iterator[pa.Table]:
 def _of_csv(stream: IO[bytes], layout: str, n_rows: int, file: str) -> Iterator[pa.Table]:
     """Yield batches of a text, each read as a file of its own under the same top."""
     head = stream.read(max(_PIECE, SNIFFED_BYTES))
-    mark = BYTE_ORDER_MARKS["utf-8"] if head.startswith(BYTE_ORDER_MARKS["utf-8"]) else b""
+    marks = [mark for mark in BYTE_ORDER_MARKS.values() if head.startswith(mark)]
+    mark = marks[0] if marks else b""
+    if mark not in (b"", BYTE_ORDER_MARKS["utf-8"]):
+        raise _not_in_batches("it is not UTF-8", file)
     newline, text = line_end(head), head[len(mark) :]
     skipped, delimiter = find_header(text) if text.strip() else (0, None)
     body = text[skipped:]

@@ -13,11 +13,12 @@ STATISTICS_KEY = b"glfm.statistics"  # of a field: what its file of SPSS, Stata 
 
 
 class Declared(NamedTuple):
-    """A label, the texts of missing values, and the code of each value label."""
+    """A label, the texts of missing values, the code of each value label, and labels of texts."""
 
     label: str | None = None
     missing: tuple[str, ...] = ()
     codes: tuple[tuple[str, float], ...] = ()
+    meanings: tuple[tuple[str, str], ...] = ()  # of codes that stay as they are: -1, not applicable
 
 
 NOTHING_DECLARED = Declared()
@@ -34,6 +35,15 @@ def declared(field: pa.Field) -> Declared:
     metadata = field.metadata or {}
     label = metadata.get(LABEL_KEY)
     missing = json.loads(metadata.get(MISSING_KEY, b"[]"))
-    kept = json.loads(metadata.get(STATISTICS_KEY, b"{}")).get("codes", ())
-    codes = tuple((text.strip(), float(code)) for text, code in kept if not isinstance(code, str))
-    return Declared(None if label is None else label.decode(), tuple(missing), codes)
+    kept = json.loads(metadata.get(STATISTICS_KEY, b"{}"))
+    named = kept.get("codes", ())
+    codes = tuple((text.strip(), float(code)) for text, code in named if not isinstance(code, str))
+    meanings = tuple((shown_code(code), text) for code, text in kept.get("labels", ()))
+    return Declared(None if label is None else label.decode(), tuple(missing), codes, meanings)
+
+
+def shown_code(value: str | float) -> str:
+    """Return a code as text; Stata's letters with the point in front that Stata shows."""
+    if isinstance(value, str):
+        return f".{value}" if len(value) == 1 and value.isalpha() else value
+    return str(int(value)) if float(value).is_integer() else repr(value)

@@ -52,6 +52,11 @@ _SHEET = (("sheet", "NAME or number"), ("header", "the row of the names"))
 _NAMES = (("columns", "a file of their names"), ("rows", "a file of their names"))
 _TABLE = (("table", "NAME"), ("query", "SELECT ..."))
 
+_JSON = (
+    "An object a line is .jsonl; a list of objects becomes that by "
+    "`jq -c '.[]' table.json > table.jsonl`."
+)
+
 FORMATS = {
     "csv": FileFormat((".csv",), ".csv_read", text=True),
     "tsv": FileFormat((".tsv",), ".csv_read", text=True),
@@ -146,6 +151,7 @@ def format_of_location(place: Location, stated: str | None, *, written: bool = F
             file=place.path,
             expected=f"a name ending in {', '.join(suffixes(written=written))}, or of text also in "
             f"{', '.join(PACKINGS)}",
+            hint=_JSON if suffix.lower() == ".json" else None,
         )
     found = Format(layout, packing)
     place.check_options(dict(found.file_format.options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,12 +80,21 @@ def table_of(data: Any) -> pa.Table:
             "the data",
             value=f"a {type(data).__module__}.{type(data).__name__}",
             expected="a table of pyarrow, pandas, polars or DuckDB, or a NumPy matrix",
-            hint="A column is no table: give a frame, as `data.to_frame()` is."
-            if _is_column(data)
-            else "A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`.",
+            hint=_mend(data),
         )
     columns = [_column(data.iloc[:, place]) for place in range(data.shape[1])]
     return pa.table(columns, names=[str(name) for name in data.columns])
+
+
+def _mend(data: Any) -> str:
+    """Return how something that is no table becomes one."""
+    if hasattr(data, "collect"):  # LazyFrame of polars, frames of Spark
+        return "It is not computed yet: give `data.collect()`."
+    if isinstance(data, Mapping):
+        return "Give `pandas.DataFrame(data)`, or `pyarrow.table(data)`."
+    if _is_column(data):
+        return "A column is no table: give a frame, as `data.to_frame()` is."
+    return "A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`."
 
 
 def _column(series: Any) -> pa.ChunkedArray:

@@ -54,7 +54,7 @@ def open_many(place: Location, file: str) -> Any:
 
     Raises TableError: as `read_many`.
     """
-    found = place.path if Path(place.path).is_dir() else sorted(glob.glob(place.path))
+    found = place.path if Path(place.path).is_dir() else _matching(place.path)
     if not found:
         raise TableError("cannot be read: no file has such a name", file=file)
     from pyarrow.dataset import FileSystemDataset, dataset
@@ -68,6 +68,12 @@ def open_many(place: Location, file: str) -> Any:
     check_names(schema.names, file)
     schema = with_layout(schema, parts[0].metadata, groups=False)
     return FileSystemDataset(parts, schema, opened.format, opened.filesystem)
+
+
+def _matching(pattern: str) -> list[str]:
+    """Return the names that a pattern stands for; with ** those of files in any folder below."""
+    names = sorted(glob.glob(pattern, recursive=True))
+    return [name for name in names if Path(name).is_file()] if "**" in pattern else names
 
 
 def _schema_of_all(parts: list[Any], inspected: pa.Schema) -> pa.Schema:

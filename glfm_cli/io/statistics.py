@@ -19,7 +19,7 @@ import pyarrow as pa
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.declared import STATISTICS_KEY as KEY
-from glfm_cli.io.declared import declare
+from glfm_cli.io.declared import declare, shown_code
 from glfm_cli.io.extras import need
 from glfm_cli.io.mixed import cells_of, mixed_column
 from glfm_cli.io.variable_names import variable_names
@@ -82,7 +82,7 @@ def _column(name: str, values: list[Any], meta: Any) -> tuple[pa.Array, pa.Field
     named = len(set(labels.values())) == len(labels)
     metadata: dict[bytes, bytes] = {}
     if present and named and present <= set(labels):
-        texts = {**{code: _shown(code) for code in gone}, **labels}
+        texts = {**{code: shown_code(code) for code in gone}, **labels}
         ordered = kept["measure"] == "ordinal"
         # Missing values last: the levels stand in the order of their codes.
         codes = sorted(texts, key=lambda code: (code in gone, isinstance(code, str), code))
@@ -92,15 +92,15 @@ def _column(name: str, values: list[Any], meta: Any) -> tuple[pa.Array, pa.Field
         array = pa.DictionaryArray.from_arrays(indices, dictionary, ordered=ordered)
         kept["codes"] = [[texts[code], code] for code in codes]
     elif gone and any(isinstance(code, str) for code in gone) and not _all_text(present):
-        texts_of = [None if v is None else _shown(v) for v in values]
+        texts_of = [None if v is None else shown_code(v) for v in values]
         array, metadata = mixed_column(values, texts_of)
-        kept["codes"] = [[_shown(code), code] for code in gone]
-        texts = {code: _shown(code) for code in gone}
+        kept["codes"] = [[shown_code(code), code] for code in gone]
+        texts = {code: shown_code(code) for code in gone}
     else:
-        array, texts = pa.array(values), {code: _shown(code) for code in gone}
+        array, texts = pa.array(values), {code: shown_code(code) for code in gone}
     metadata |= {KEY: json.dumps(kept).encode()}
     metadata |= declare(
-        meta.column_names_to_labels.get(name), [texts[c] for c in sorted(gone, key=_shown)]
+        meta.column_names_to_labels.get(name), [texts[c] for c in sorted(gone, key=shown_code)]
     )
     return array, pa.field(name, array.type, metadata=metadata)
 
@@ -118,13 +118,6 @@ def _missing(values: Sequence[Any], ranges: Sequence[Mapping[str, Any]]) -> set[
         for one in ranges
         if isinstance(value, str) == isinstance(one["lo"], str) and one["lo"] <= value <= one["hi"]
     }
-
-
-def _shown(value: Any) -> str:
-    """Return a code as text; Stata's letters with the point in front that Stata shows."""
-    if isinstance(value, str):
-        return f".{value}" if len(value) == 1 and value.isalpha() else value
-    return str(int(value)) if float(value).is_integer() else repr(value)
 
 
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
@@ -154,15 +147,19 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
             options["column_labels"][name] = metadata[b"glfm.label"].decode()
         elif name != field.name:
             options["column_labels"][name] = field.name[: _LABEL[layout]]
+        lettered = {code for code in (*labels, *_letters(kept)) if isinstance(code, str)}
+        if layout == "sav" and kept.get("type") != "string":  # which has no such codes
+            labels = {code: text for code, text in labels.items() if code not in lettered}
         if labels:
             options["variable_value_labels"][name] = labels
-        if (how := kept.get("format")) and not how.startswith(("A", "%s", "str")):
-            options["variable_format"][name] = how
+        how = kept.get("format") or "A"
+        if how.startswith("%") == (layout == "dta") and not how.startswith(("A", "%s", "str")):
+            options["variable_format"][name] = how  # which the other program would not know
         if kept.get("ranges"):
             ranges[name] = kept["ranges"]
         measures[name] = kept.get("measure", "unknown")
-        if used := sorted({v for v in values if isinstance(v, str)} & set(_letters(kept))):
-            letters[name] = used
+        if lettered:  # with labels, also where all such cells were completed
+            letters[name] = sorted(lettered)
     options["file_label"] = about.get("file_label", "")
     if layout == "sav":
         options |= {"missing_ranges": ranges, "variable_measure": measures}

@@ -16,8 +16,11 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm_cli.arrays import Array
+
+Gaps = tuple[Mapping[str, NDArray[np.bool_]], Mapping[str, NDArray[np.bool_]]]
 
 LONGEST = 1000
 _QUOTED = re.compile(r"`([^`]*)`")
@@ -67,6 +70,9 @@ _UNDONE = {
     ast.Pow: ("y ** (1.0 / r)", "log(y) / log(l)"),
 }
 _RESULT = "the result"
+# How the left side of a comparison is limited by the right one, and the right one by the left.
+_SYMBOL = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
+_MIRRORED = {ast.Gt: "<", ast.GtE: "<=", ast.Lt: ">", ast.LtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,33 @@ class Formula:
         tree = self._tree
         negated = isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not)
         return isinstance(tree, ast.Compare | ast.BoolOp) or negated
+
+    @cached_property
+    def limits(self) -> tuple[tuple[str, str, float], ...]:
+        """What a condition that is true says of columns of numbers: (column, `>=`, number)."""
+        return tuple(
+            (self._column[side.id], how, _number(other))
+            for node in _joined_by_and(self._tree)
+            for left, op, right in zip(
+                (node.left, *node.comparators), node.ops, node.comparators, strict=False
+            )
+            for side, how, other in (
+                (left, _SYMBOL.get(type(op), ""), right),
+                (right, _MIRRORED.get(type(op), ""), left),
+            )
+            if isinstance(side, ast.Name) and how and _is_constant(other)
+        )
+
+    def truth(self, columns: Mapping[str, Array], gaps: Gaps) -> Array:
+        """Return 1 where a condition is true (n,), 0 where it is false, NaN where nothing tells.
+
+        `and` of what is false is false whatever the rest is, `or` of what is true is true. Of a
+        column that has no value in a row no comparison is true.
+
+        gaps : by column the rows (n,) where its value is not known, and those where it has none
+        """
+        with np.errstate(all="ignore"):
+            return self._truth(self._tree, columns, gaps, negated=False)
 
     def evaluate(self, columns: Mapping[str, Array]) -> Array:
         """Return its value (n,) given the columns that it names: float64, or texts of levels."""
@@ -146,6 +179,27 @@ class Formula:
             case ast.Compare():
                 return self._compared(node, columns)
         raise AssertionError(ast.dump(node))
+
+    def _truth(
+        self,
+        node: ast.expr,
+        columns: Mapping[str, Array],
+        gaps: Gaps,
+        *,
+        negated: bool,
+    ) -> Array:
+        """Return `truth` of a part of the condition, or of its contrary."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._truth(node.operand, columns, gaps, negated=not negated)
+        if isinstance(node, ast.BoolOp):
+            parts = [self._truth(one, columns, gaps, negated=negated) for one in node.values]
+            decides = 0.0 if isinstance(node.op, ast.And) != negated else 1.0
+            decided = np.any([part == decides for part in parts], axis=0)
+            return np.where(decided, decides, np.sum(parts, axis=0) * 0.0 + 1.0 - decides)
+        names = {self._column[name.id] for name in _names(node)}
+        value = np.asarray(self._value(node, columns)).astype(bool) != negated
+        unknown, absent = (np.any([one[name] for name in names], axis=0) for one in gaps)
+        return np.where(absent, 0.0, np.where(unknown, np.nan, value.astype(np.float64)))
 
     def _compared(self, node: ast.Compare, columns: Mapping[str, Array]) -> Array:
         left = self._value(node.left, columns)
@@ -246,6 +300,27 @@ def _equal_sides(tree: ast.expr) -> Iterator[list[ast.expr]]:
             sides = [node.left, *node.comparators]
             lists = [side.elts for side in sides if isinstance(side, ast.List | ast.Tuple)]
             yield [*sides, *(one for part in lists for one in part)]
+
+
+def _joined_by_and(tree: ast.expr) -> Iterator[ast.Compare]:
+    """Yield the comparisons all of which must hold for a condition to be true."""
+    if isinstance(tree, ast.Compare):
+        yield tree
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
+        for part in tree.values:
+            yield from _joined_by_and(part)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    return _is_number(node.operand if negative else node)  # type: ignore[attr-defined]
+
+
+def _number(node: ast.expr) -> float:
+    if isinstance(node, ast.UnaryOp):
+        return -_number(node.operand)
+    assert isinstance(node, ast.Constant)
+    return float(node.value)  # type: ignore[arg-type]
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -45,15 +45,17 @@ def check_relations(columns: Sequence[Column], file: str | None) -> None:
                 value=" < ".join(circle),
                 hint="Take out one `less_than`.",
             )
-    for name in needs:
-        if (circle := _circle(name, needs, ())) is not None:
-            raise SchemaError(
-                "the formulas go in a circle",
-                file=file,
-                column=name,
-                value=" -> ".join(circle),
-                hint="Take out one of them: a column cannot follow from itself.",
-            )
+    conditions = {c.name: parse_formula(c.only_if).names for c in columns if c.only_if is not None}
+    for what, named in (("formulas", needs), ("conditions", conditions)):
+        for name in named:
+            if (circle := _circle(name, named, ())) is not None:
+                raise SchemaError(
+                    f"the {what} go in a circle",
+                    file=file,
+                    column=name,
+                    value=" -> ".join(circle),
+                    hint="Take out one of them: a column cannot follow from itself.",
+                )
 
 
 def formula_of(column: Column, columns: Sequence[Column]) -> str | None:
@@ -64,7 +66,15 @@ def formula_of(column: Column, columns: Sequence[Column]) -> str | None:
 
 def in_order(columns: Sequence[Column]) -> dict[str, str]:
     """Return the formulas by column, those that others need before these."""
-    texts = {c.name: text for c in columns if (text := formula_of(c, columns)) is not None}
+    return _in_order({c.name: text for c in columns if (text := formula_of(c, columns))})
+
+
+def conditions_in_order(columns: Sequence[Column]) -> dict[str, str]:
+    """Return the conditions by column, those first of columns that others name."""
+    return _in_order({c.name: c.only_if for c in columns if c.only_if is not None})
+
+
+def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
     needs = {name: parse_formula(text).names for name, text in texts.items()}
 
     def depth(name: str) -> int:

@@ -19,7 +19,7 @@ from glfm_cli.errors import SchemaError
 MAX_DEPTH = 12  # a types file needs 5: file, columns, column, missing, code
 _QUOTING_HINT = (
     "Put a name or code that starts with a sign such as * ? [ ] { } & ! @ % or holds `: ` "
-    "between double quotes."
+    "between double quotes, a condition that holds [ ] between single ones."
 )
 _TAB_HINT = "The line begins with a tab, which YAML does not take: indent it by spaces."
 _Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)

@@ -241,6 +241,33 @@ def test_a_stata_file_keeps_labels_and_its_letters_of_missing_values(
     assert read_table("out.dta")["weight"].type == pa.float64()
 
 
+@pytest.mark.parametrize("suffix", ["dta", "sav"])
+def test_labels_of_letters_stay_where_all_such_cells_were_completed(
+    desk, here: Callable, survey, suffix: str
+) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pandas = pytest.importorskip("pandas")
+    labels = {"mood": LABELS["mood"] | {"a": "don't know"}, "weight": {"b": "refused"}}
+    survey["mood"][3], survey["weight"][4] = "a", "b"
+    pyreadstat.write_dta(
+        pandas.DataFrame(survey),
+        "in.dta",
+        variable_value_labels=labels,
+        missing_user_values={"mood": ["a"], "weight": ["b"]},
+    )
+    complete(here, "in.dta", f"out.{suffix}")
+    if suffix == "dta":
+        _, new = pyreadstat.read_dta("out.dta", user_missing=True)
+        assert new.variable_value_labels == labels
+    else:  # which knows neither letters nor Stata's formats
+        _, new = pyreadstat.read_sav("out.sav", user_missing=True)
+        assert new.variable_value_labels == {"mood": LABELS["mood"]}
+        write_table(read_table("out.sav"), "again.dta")
+    done = read_table(f"out.{suffix}")
+    assert set(done["mood"].to_pylist()) <= set(LABELS["mood"].values())
+    assert done["weight"].type == pa.float64()
+
+
 SPOKEN = "Resp ID;Größe (cm);with;1st;Resp_ID\n" + "".join(
     f"{i};{160 + i % 7};{i % 5};{'' if i % 6 == 1 else i % 3};{i * i % 11}\n" for i in range(30)
 )

@@ -184,6 +184,17 @@ def test_names_of_folders_are_columns_of_all_files(desk, here: Callable, put) ->
     desk.check_rejected(error, here, "types", "parts")
 
 
+def test_two_stars_stand_for_any_folders_below(put) -> None:
+    put(ONLY_TEXT, ONLY_TEXT)
+    for k in (0, 1):
+        Path(f"parts/year=2024/month={k}").mkdir(parents=True)
+        Path(f"parts/{k}.parquet").rename(f"parts/year=2024/month={k}/{k}.parquet")
+    for pattern in ("parts/**/*.parquet", "parts/**"):
+        table = read_table(pattern)
+        assert table["month"].to_pylist() == [0] * ROWS + [1] * ROWS
+        assert table.num_rows == sum(one.num_rows for one in read_batches(pattern, 5))
+
+
 def test_what_is_no_parquet_file_is_named(desk, here: Callable, put) -> None:
     put(ONLY_TEXT)
     desk.put("parts/1.txt", "a\n1\n")

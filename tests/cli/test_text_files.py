@@ -110,3 +110,10 @@ def test_cells_have_points_whatever_marks_the_table_has(desk) -> None:
         lower, estimate, upper = (float(cell[one]) for one in ("lower", "estimate", "upper"))
         assert lower <= estimate <= upper
         assert abs(estimate - float(cell["mean"])) < 0.01
+
+
+def test_a_list_of_objects_is_told_how_to_become_a_table(desk, here: Callable) -> None:
+    desk.put("table.json", '[{"a": 1}, {"a": 2}]')
+    said = here("types", "table.json")
+    assert said.status == 2
+    assert "`jq -c '.[]' table.json > table.jsonl`" in said.stderr

@@ -1,0 +1,94 @@
+"""Which columns have no value in all rows where another says so: questions that were not asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.schema.phrases import is_number
+from glfm_cli.schema.text import quoted, scalar
+
+LEAST_ROWS = 20  # without a value, none of which has one
+CHANCE = 1e-6  # that so many rows have none if they have one as often as the others do
+MOST_LISTED = 5
+MOST_ROWS = 20_000  # that are looked at first
+
+
+class Filter(NamedTuple):
+    """A column that may say which rows were asked.
+
+    levels : its values, or `0` and `> 0`;  rows : which of them each row has, -1 of none (n,)
+    """
+
+    name: str
+    levels: list[str]
+    rows: NDArray[np.int64]
+    is_number: bool = False
+
+
+def at_zero(name: str, texts: list[str], rows: NDArray[np.int64]) -> Filter:
+    """Return the filter that a column of numbers from 0 is by being 0 or more."""
+    above = np.array([not is_number(text) or float(text) != 0.0 for text in texts] + [False])
+    return Filter(name, ["0", "> 0"], np.where(rows < 0, -1, above[rows]), True)
+
+
+def skipped(there: NDArray[np.bool_], filters: Sequence[Filter]) -> str | None:
+    """Return the `only_if` of a column that has a value in no row of some levels of another.
+
+    there : (n,) which rows have a value
+    """
+    if (~there).sum() < LEAST_ROWS:
+        return None
+    step = -(-there.size // MOST_ROWS)
+    found = []
+    for place, one in enumerate(filters):
+        n, asked = _not_asked(there[::step], one.rows[::step], len(one.levels))
+        if n and step > 1:
+            n, asked = _not_asked(there, one.rows, len(one.levels))
+        if n:
+            found.append((n, -place, asked))
+    if not found:
+        return None
+    n, place, asked = max(found, key=lambda one: one[:2])
+    one = filters[-place]
+    kept = [level for level, yes in zip(one.levels, asked, strict=True) if yes]
+    gone = [level for level, yes in zip(one.levels, asked, strict=True) if not yes]
+    shown = " or ".join(map(scalar, gone[:MOST_LISTED])) + ", ..." * (len(gone) > MOST_LISTED)
+    return (
+        f"no value in all {n} rows where {one.name} is {shown}; if these were not asked: "
+        f"only_if: {_condition(one, kept, gone)}"
+    )
+
+
+def _not_asked(
+    there: NDArray[np.bool_], levels: NDArray[np.int64], n_levels: int
+) -> tuple[int, NDArray[np.bool_]]:
+    """Return how many rows a filter says were not asked, 0 if it may be chance; its other levels.
+
+    levels : (n,) of the rows, -1 where not known
+    """
+    rows, hits = (
+        np.bincount(levels[mask], minlength=n_levels)
+        for mask in (levels >= 0, (levels >= 0) & there)
+    )
+    asked = (hits > 0) | (rows == 0)
+    n, rest = int(rows[~asked].sum()), int(rows[asked].sum())
+    clear = n >= LEAST_ROWS and rest > 0 and (1.0 - hits.sum() / rest) ** n < CHANCE
+    return n if clear else 0, asked
+
+
+def _condition(one: Filter, kept: Sequence[str], gone: Sequence[str]) -> str:
+    name = one.name if one.name.isidentifier() else f"`{one.name}`"
+    if one.is_number:
+        return quoted(f"{name} > 0")
+    few, how = (gone, ("!=", "not in")) if len(gone) < len(kept) else (kept, ("==", "in"))
+    texts = [json.dumps(level, ensure_ascii=False) for level in few]
+    condition = f"{name} {how[0]} {texts[0]}"
+    if len(few) > 1:
+        condition = f"{name} {how[1]} [{', '.join(texts)}]"
+    return condition if re.fullmatch(r'\w+ [!=]= "[\w ]+"', condition) else quoted(condition)

@@ -1,0 +1,168 @@
+"""What `glfm types` sees in questionnaires: questions that were not asked, codes of all kinds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import impute
+from glfm_cli.guess import guess_schema
+from glfm_cli.io import read_table
+from glfm_cli.schema import MissingCode
+
+N = 240
+_RNG = np.random.default_rng(8)
+WORKS = _RNG.choice(["yes", "no", "never"], N, p=[0.5, 0.3, 0.2])
+KIDS = _RNG.poisson(1.0, N)
+DAYS = [str(np.datetime64("2024-03-01") + int(k)) for k in _RNG.integers(0, 60, N)]
+
+
+RARELY, OFTEN = (np.random.default_rng(2).random(N) < share for share in (0.05, 0.2))
+
+
+def skips(columns: dict[str, list[str | None]]) -> dict[str, str]:
+    return dict(guess_schema(pa.table(columns)).skips)
+
+
+def asked(rows: np.ndarray, not_asked: str | None) -> list[str | None]:
+    """Return numbers of those who were asked, a tenth of them refused."""
+    rng = np.random.default_rng(1)
+    hours = rng.poisson(37, N)
+    refused = rng.random(N) < 0.1
+    answers = ["-9" if r else str(h) for r, h in zip(refused, hours, strict=True)]
+    return [a if yes else not_asked for a, yes in zip(answers, rows, strict=True)]
+
+
+@pytest.mark.parametrize("not_asked", [None, "-1"])
+def test_who_was_not_asked_is_told_by_another_column(not_asked: str | None) -> None:
+    columns = {
+        "works": [None if r else str(w) for r, w in zip(RARELY, WORKS, strict=True)],
+        "hours": asked(WORKS == "yes", not_asked),
+        "pension": asked(WORKS != "never", not_asked),
+        "kids": [str(k) for k in KIDS],
+        "youngest": asked(KIDS > 0, not_asked),
+        "age": asked(~RARELY, None),
+    }
+    found = skips(columns)
+    assert sorted(found) == ["hours", "pension", "youngest"]
+    assert found["hours"].endswith('only_if: works == "yes"')
+    assert found["pension"].endswith('only_if: works != "never"')
+    assert found["youngest"].endswith('only_if: "kids > 0"')
+    n = sum(one == "never" for one in columns["works"])
+    assert found["pension"].startswith(f"no value in all {n} rows where works is never; ")
+
+
+def test_codes_that_were_left_are_missing_where_the_question_was_asked() -> None:
+    columns = {"works": [str(one) for one in WORKS], "kids": [str(k) for k in KIDS]}
+    columns["hours"] = asked(WORKS == "yes", "not applicable")
+    assert skips(columns)["hours"].endswith(
+        'only_if: works == "yes", missing: ["not applicable", "-9"]'
+    )
+
+
+def test_cells_missing_by_chance_or_in_part_of_a_level_are_no_question() -> None:
+    few = [str(one) for one in WORKS]
+    seldom = RARELY & (WORKS != "never")  # which may be chance
+    rare = [str(k) if r else None for r, k in zip(seldom, KIDS, strict=True)]
+    once = asked(WORKS == "yes", None)
+    once[int(np.argmax(WORKS == "no"))] = "12"
+    never = int((WORKS == "never").sum())
+    assert skips({"works": few, "rare": rare}) == {}
+    assert f"all {never} rows" in skips({"works": few, "once": once})["once"]
+
+
+@pytest.mark.parametrize("code", ["-7", "-9", "97", "99", "-99", "999"])
+@pytest.mark.parametrize("kind", ["words", "dates", "german dates"])
+def test_a_code_among_words_or_dates_is_no_level(code: str, kind: str) -> None:
+    cells = DAYS if kind == "dates" else [str(one) for one in WORKS]
+    if kind == "german dates":
+        cells = [".".join(day.split("-")[::-1]) for day in DAYS]
+    cells = [code if o else cell for o, cell in zip(OFTEN, cells, strict=True)]
+    column = guess_schema(pa.table({"q": cells, "x": [str(k) for k in KIDS]})).schema.columns[0]
+    assert column.missing == (MissingCode(code),)
+    assert column.moment == ("date" if "dates" in kind else None)
+    assert "dates" in kind or set(column.levels or ()) == {"yes", "no", "never"}
+
+
+@pytest.mark.parametrize(
+    "text", ["unknown", "0000-00-00", "9999-99-99", "9999-12-31", "refused", "99.99.9999"]
+)
+def test_what_is_no_day_among_dates_is_missing(text: str) -> None:
+    cells = [text if o else day for o, day in zip(OFTEN, DAYS, strict=True)]
+    column = guess_schema(pa.table({"seen": cells, "x": [str(k) for k in KIDS]})).schema.columns[0]
+    assert (column.moment, column.missing) == ("date", (MissingCode(text),))
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_labelled_code_says_that_the_question_was_not_asked(
+    declared: bool, tmp_path: Path
+) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pandas = pytest.importorskip("pandas")
+    codes = np.where(WORKS == "yes", 1.0 + KIDS % 3, -1.0)
+    codes[:6] = -9
+    frame = pandas.DataFrame({"hours": np.where(codes > 0, codes * 10, codes), "kind": codes})
+    gone = {-9: "Refused", -1: "Inapplicable"}
+    pyreadstat.write_sav(
+        frame,
+        tmp_path / "in.sav",
+        variable_value_labels={"hours": gone, "kind": gone | {1: "a", 2: "b", 3: "c"}},
+        missing_ranges={n: [{"lo": -9, "hi": -1}] for n in frame} if declared else {},
+    )
+    hours, kind = guess_schema(read_table(tmp_path / "in.sav")).schema.columns
+    assert set(hours.missing) == {MissingCode("-9"), MissingCode("-1", impute=False)}
+    assert set(kind.missing) == {MissingCode("Refused"), MissingCode("Inapplicable", impute=False)}
+    assert kind.levels == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        "Not at all satisfied/Slightly satisfied/Moderately satisfied/Very satisfied"
+        "/Extremely satisfied",
+        "Not very often/Fairly often/Often/Very often",
+        "Much worse/Somewhat worse/About the same/Somewhat better/Much better",
+        "Never/Less than once a month/Monthly/2-3 times a week/Daily",
+        "Definitely not/Probably not/Might or might not/Probably yes/Definitely yes",
+    ],
+)
+def test_scales_of_online_questionnaires_are_known(scale: str) -> None:
+    levels = tuple(scale.split("/"))
+    cells = [levels[(7 * k) % len(levels)] for k in range(N)]
+    column = guess_schema(pa.table({"q": cells, "x": [str(k) for k in KIDS]})).schema.columns[0]
+    assert (column.ordinal, column.levels) == (True, levels)
+
+
+def test_a_box_that_was_ticked_or_not_is_told_apart_from_a_constant() -> None:
+    ticked = ["1" if o else None for o in OFTEN]
+    columns = {"tv": ticked, "same": ["1"] * N, "x": [str(k) for k in KIDS]}
+    reasons = guess_schema(pa.table(columns)).reasons
+    assert reasons["tv"] == (
+        'ignored: always "1", or nothing; if that means no, as in boxes that were ticked, '
+        "fill in a 0"
+    )
+    assert reasons["same"] == 'ignored: always "1"'
+
+
+def test_words_that_end_alike_are_no_scale() -> None:
+    cells = [f"{('red', 'very dark', 'pale')[k % 3]} wine" for k in range(N)]
+    column = guess_schema(pa.table({"q": cells, "x": [str(k) for k in KIDS]})).schema.columns[0]
+    assert not column.ordinal
+
+
+def test_a_run_with_guessed_types_names_columns_that_some_rows_were_not_asked_for() -> None:
+    works = [str(one) for one in WORKS]
+    columns = {"works": works, "hours": asked(WORKS == "yes", None), "kids": [str(k) for k in KIDS]}
+    table = pa.table(columns)
+    short = {"model": "bsvd", "chains": 1, "warmup": 3, "draws": 2}
+    said = [note for note in impute(table, "auto", **short).warnings if "not asked" in note]
+    n = int((WORKS != "yes").sum())
+    rows = f"no value in all {n} rows where works is never or \"no\""
+    hint = f"{rows}; if these were not asked: only_if: works == \"yes\""
+    assert said == [f"column 'hours': {hint}"]
+    guess = guess_schema(table)
+    assert f"  # {hint}\n  # whole numbers" in guess.to_yaml()
+    assert not [note for note in impute(table, guess.schema, **short).warnings if "asked" in note]
