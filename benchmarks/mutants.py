@@ -319,12 +319,30 @@ MUTANTS = {
     "a chain that does not see its versions": Mutant(WALK, "        self._see()\n", "", BESIDE),
     "coefficients of the first sweep": Mutant(
         WALK,
-        "self.at = self.regression.family.draw(",
-        "self.at = self.at or self.regression.family.draw(",
+        "drawn = regression.family.draw(",
+        "drawn = self.at or regression.family.draw(",
         ANALYSIS,
     ),
+    "what is cut off weighs the other way": Mutant(
+        WALK, "< before - after", "< after - before", "tests/test_analysis_auxiliaries.py"
+    ),
+    "rows of earlier levels stay": Mutant(
+        "completion/analysis/nominal.py",
+        "every = [seen.y >= k",
+        "every = [seen.y >= 0",
+        "tests/test_analysis_nominal.py",
+    ),
+    "tails of a new column in its own units": Mutant(
+        "completion/beyond.py",
+        "z = x / self.spread - self.middle / self.spread",
+        "z = x - self.middle",
+        "tests/test_beyond.py",
+    ),
     "versions that are taken where they are refused": Mutant(
-        WALK, "self.xs[name][taken] = x[taken]", "self.xs[name][~taken] = x[~taken]", ANALYSIS
+        WALK,
+        "self.xs[name][taken] = proposed[name][taken]",
+        "self.xs[name][~taken] = proposed[name][~taken]",
+        ANALYSIS,
     ),
     "auxiliaries that tell nothing of missing cells": Mutant(
         WALK,
