@@ -53,6 +53,15 @@ GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_tripl
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "columns with light tails are seen by logarithms": Mutant(
+        "links/choice.py", "abs(skewness) < LOG_SKEWNESS", "skewness < LOG_SKEWNESS", MARGINS
+    ),
+    "columns that hardly spread are seen by logarithms": Mutant(
+        "links/choice.py", "mean_sd(v)[1] < LEAST_LOG_SD", "mean_sd(v)[1] > 99.0", MARGINS
+    ),
+    "ranks go before logarithms": Mutant(
+        "links/positive.py", "Log() if log else Softplus(scale)", "Softplus(scale)", MARGINS
+    ),
     "intercepts go the wrong way with others": Mutant(
         "latent/row_effects.py",
         "mean, precision = self.m[s] - away",
