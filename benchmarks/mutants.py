@@ -51,6 +51,7 @@ LAWS = "tests/clgp/test_clgp_draws.py"
 FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
 GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_triplets.py"
 CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
+EXTRA = "tests/test_extra_variance.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
@@ -113,6 +114,42 @@ MUTANTS = {
     ),
     "a question that chance left out": Mutant(
         "guess/skips.py", "** n < CHANCE", "< 1.0", SURVEYS
+    ),
+    "pseudo-observations of trials weigh as one": Mutant(
+        "latent/bsvd/matrix.py", "1.0 / (noise + self.own)", "1.0 / (noise + 1.0)", EXTRA
+    ),
+    "trials say nothing of the extra variance": Mutant(
+        "latent/bsvd/beside_own.py", "squares / variance)", "squares)", EXTRA
+    ),
+    "the extra deviation is drawn as if its logarithm were flat": Mutant(
+        "latent/bsvd/beside_own.py", "float(likelihood) + log_sd", "float(likelihood)", EXTRA
+    ),
+    "the extra deviation has a wider prior": Mutant(
+        "latent/bsvd/beside_own.py", "0.5 * (sd / scale) ** 2", "0.25 * (sd / scale) ** 2", EXTRA
+    ),
+    "a cell's rate follows its pseudo-observations alone": Mutant(
+        "links/binomial.py", "share * (y[:, 0] - eta)", "y[:, 0] - eta", EXTRA
+    ),
+    "a cell's rate is not drawn": Mutant(
+        "links/binomial.py", "np.sqrt(share * own)", "0.0 * np.sqrt(share * own)", EXTRA
+    ),
+    "new rows take trials as free of extra variance": Mutant(
+        "latent/bsvd/new_units.py", "    matrix.weigh(noise)", "    matrix.weigh(1e-6)", EXTRA
+    ),
+    "squares of rates by the wrong tangent": Mutant(
+        "links/probit_normal.py", "np.sqrt(1.0 + 2.0 * square)", "np.sqrt(1.0 + square)", EXTRA
+    ),
+    "precisions of a matrix of trials are not followed": Mutant(
+        "latent/bsvd/beside_own.py", "    matrix.weigh(float(state.noise[0]))", "    pass", EXTRA
+    ),
+    "columns with light tails are seen by logarithms": Mutant(
+        "links/choice.py", "abs(skewness) < LOG_SKEWNESS", "skewness < LOG_SKEWNESS", MARGINS
+    ),
+    "columns that hardly spread are seen by logarithms": Mutant(
+        "links/choice.py", "mean_sd(v)[1] < LEAST_LOG_SD", "mean_sd(v)[1] > 99.0", MARGINS
+    ),
+    "ranks go before logarithms": Mutant(
+        "links/positive.py", "Log() if log else Softplus(scale)", "Softplus(scale)", MARGINS
     ),
     "intercepts go the wrong way with others": Mutant(
         "latent/row_effects.py",

@@ -14,7 +14,8 @@ from glfm_cli.errors import GlfmError, SchemaError, TableError
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.expectation import Nodes, integrate_steps
 from glfm_cli.links.law import normal
-from glfm_cli.links.margins import Interpolated
+from glfm_cli.links.margins import Interpolated, Smooth
+from glfm_cli.links.shapes import Log
 from glfm_cli.schema import Column, ColumnType, Transform
 
 pytestmark = pytest.mark.kernels
@@ -248,11 +249,42 @@ def test_zeros_with_link_noise_are_drawn_below_the_cut(seed: int) -> None:
 
 
 def test_rank_is_chosen_for_skewed_columns_unless_forbidden(seed: int) -> None:
-    x = np.random.default_rng(seed).lognormal(0.0, 1.5, 300)
+    x = np.random.default_rng(seed).exponential(size=300) ** 2
     assert link_of(x, POSITIVE).margin.sharpness == 0.0
     assert link_of(x, POSITIVE, transform=Transform.NONE).margin.sharpness > 0.0
     assert link_of(x, POSITIVE, LinkConfig(rank_skewness=np.inf)).margin.sharpness > 0.0
     assert np.all(link_of([3.0, 3.0], COUNT).value(np.linspace(-5, 5, 11)) == 3.0)
+
+
+LOG_NORMAL = np.exp(stats.norm.ppf((np.arange(400) + 0.5) / 400))
+
+
+@pytest.mark.parametrize(
+    ("x", "config", "log"),
+    [
+        (LOG_NORMAL, LinkConfig(), True),
+        (LOG_NORMAL**0.6, LinkConfig(), True),
+        (LOG_NORMAL**0.4, LinkConfig(), False),  # spread too little to matter
+        (LOG_NORMAL, LinkConfig(rank_skewness=np.inf, rank_kurtosis=0.0), False),
+        (LOG_NORMAL[::10], LinkConfig(), False),  # too few to tell
+        (np.append(LOG_NORMAL, 0.0), LinkConfig(), False),
+        (np.append(LOG_NORMAL, np.full(30, 2.0)), LinkConfig(), False),
+        (-np.log1p(-stats.norm.cdf(np.log(LOG_NORMAL))), LinkConfig(), False),  # exponential
+        (np.exp(np.sinh(1.5 * np.log(LOG_NORMAL)) / 2.0), LinkConfig(), False),  # heavier tails
+        (np.exp(np.sin(np.linspace(-1.5, 1.5, 400))), LinkConfig(), False),  # two humps
+    ],
+)
+def test_positive_columns_with_normal_logarithms_are_seen_by_these(
+    x: np.ndarray, config: LinkConfig, log: bool
+) -> None:
+    margin = link_of(x, POSITIVE, config).margin
+    assert (isinstance(margin, Smooth) and isinstance(margin.shape, Log)) is log
+
+
+def test_logarithms_are_not_taken_of_reflected_or_transformed_columns() -> None:
+    for more in ({"transform": Transform.RANK}, {"reflect": 100.0}):
+        margin = link_of(LOG_NORMAL, POSITIVE, **more).margin
+        assert isinstance(margin, Interpolated)
 
 
 def test_paper_constants_leave_the_scale_at_one(seed: int) -> None:

@@ -40,9 +40,9 @@ def test_sums_have_the_law_of_sums_of_single_draws(
     n = 1_500
     sums, failed = draw_sums(np.full(n, hits), np.full(n, trials), np.full(n, eta), rng)
     assert not failed.any()
-    link, x = BinomialLink("h"), pack_trials(np.full(n, hits * 1.0), np.full(n, trials * 1.0))
+    link, x = BinomialLink.of("h"), pack_trials(np.full(n, hits * 1.0), np.full(n, trials * 1.0))
     single = np.zeros((n, 1))
-    link._augment_singly(x, np.full(n, eta), 1.0, np.arange(n), rng, single)
+    link._augment_singly(x, np.full(n, eta), np.arange(n), rng, single)
     assert ks_2samp(sums, single[:, 0] * trials).pvalue > 1e-4
     mean, var = moments_of(hits, trials, eta)
     assert abs(sums.mean() - mean) < 4.5 * np.sqrt(var / n)
@@ -72,9 +72,9 @@ def test_the_density_has_the_moments_of_the_sum_and_lies_below_its_envelope(tria
 def test_cells_of_many_trials_are_drawn_beside_those_of_few(seed: int) -> None:
     rng = np.random.default_rng(seed)
     trials = np.array([5.0, 5_000.0, 200_000.0])
-    link, x = BinomialLink("h"), pack_trials(np.floor(0.3 * trials), trials)
+    link, x = BinomialLink.of("h"), pack_trials(np.floor(0.3 * trials), trials)
     y, eta = np.full((4, 1), 7.0), np.array([-0.5, -0.5, -0.5, 0.0])
-    link.augment(np.append(x, np.nan), eta, 1.0, {}, rng, y)
+    link.augment(np.append(x, np.nan), eta, 0.0, {}, rng, y)
     assert y[3, 0] == 7.0
     for i in (1, 2):
         mean, var = moments_of(int(0.3 * trials[i]), int(trials[i]), -0.5)

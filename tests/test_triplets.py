@@ -146,18 +146,19 @@ def test_hits_among_trials_have_the_binomial_law(seed: int) -> None:
     rng = np.random.default_rng(seed)
     trials = rng.integers(1, 30, size=50).astype(float)
     hits = np.floor(rng.random(50) * (trials + 1))
-    link, x = BinomialLink("h"), pack_trials(hits, trials)
+    link, x = BinomialLink.of("h"), pack_trials(hits, trials)
     eta = rng.normal(size=50)
     expected = stats.binom.logpmf(hits, trials, stats.norm.cdf(eta))
-    np.testing.assert_allclose(link.log_density(x, normal(eta, 1.0), {}), expected, rtol=1e-9)
-    assert np.array_equal(link.weights(x), trials)
+    found = link.log_density(x, normal(eta, 1e-12), {})
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert np.array_equal(link.own_variances(x), 1.0 / trials)
 
 
 def test_pseudo_observations_have_the_mean_of_their_trials(seed: int) -> None:
     n = 40_000
-    link, x = BinomialLink("h"), pack_trials(np.full(n, 2.0), np.full(n, 5.0))
+    link, x = BinomialLink.of("h"), pack_trials(np.full(n, 2.0), np.full(n, 5.0))
     y = np.zeros((n, 1))
-    link.augment(x, np.full(n, 0.7), 1.0, {}, np.random.default_rng(seed), y)
+    link.augment(x, np.full(n, 0.7), 0.0, {}, np.random.default_rng(seed), y)
     above = stats.truncnorm(-0.7, np.inf, loc=0.7)
     below = stats.truncnorm(-np.inf, -0.7, loc=0.7)
     mean = (2 * above.mean() + 3 * below.mean()) / 5

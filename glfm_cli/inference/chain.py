@@ -277,7 +277,7 @@ def empty_cells(problem: Problem, threads: int = 1, block: int | None = None) ->
         lower=np.zeros(bounded),
         upper=np.zeros(bounded),
         spread=np.repeat([float(link.spread) for link in links], n_latent),
-        weight=_weights(problem),
+        own=_own_variances(problem),
         layout=problem.layout,
         threads=threads,
         groups=problem.groups,
@@ -291,16 +291,16 @@ def with_room(cells: Cells) -> Cells:
     return replace(cells, lower=np.zeros_like(cells.lower), upper=np.zeros_like(cells.upper))
 
 
-def _weights(problem: Problem) -> Array | None:
-    """Return the weights (N, S) of the pseudo-observations, None where all are 1."""
-    found = [link.weights(x) for link, x in zip(problem.links, problem.xs, strict=True)]
-    if all(weight is None for weight in found):
+def _own_variances(problem: Problem) -> Array | None:
+    """Return the variances (N, S) that y has beside the noise's, None where all are 0."""
+    found = [link.own_variances(x) for link, x in zip(problem.links, problem.xs, strict=True)]
+    if all(own is None for own in found):
         return None
-    ones = np.ones(problem.n_rows)
+    zeros = np.zeros(problem.n_rows)
     return np.column_stack(
         [
-            ones if weight is None else weight
-            for link, weight in zip(problem.links, found, strict=True)
+            zeros if own is None else own
+            for link, own in zip(problem.links, found, strict=True)
             for _ in range(link.n_latent)
         ]
     )

@@ -132,7 +132,7 @@ class Cells:
         point where they are equal, else an interval over which y may be integrated; scratch, which
         the driver fills for the n rows at hand before every `refine`
     spread : (S,) float64, sd of what an interval bounds, in units of the noise's
-    weight : (N, S) float64, precision of y in units of one over the noise variance; None = 1
+    own : (N, S) float64, variance of y beside the noise's, as the mean of trials has; None = 0
     layout : of a sparse one the N rows are the listed cells, S = 1
     threads : that one chain may use; nothing drawn depends on it
     groups : of rows that belong together
@@ -150,7 +150,7 @@ class Cells:
     lower: Array
     upper: Array
     spread: Array
-    weight: Array | None = None
+    own: Array | None = None
     layout: Layout = DENSE
     threads: int = 1
     groups: Groups | None = None
@@ -293,7 +293,7 @@ class LatentModel(Protocol):
 
 
 class GaussianModel(LatentModel, Protocol):
-    """A model of eta behind weighted Gaussian cells, seen through links.
+    """A model of eta behind Gaussian cells, seen through links.
 
     `update` draws everything that integrates weights, missing pseudo-observations and noise, the
     weights last; then the links refill observed cells; then `finish` draws hyperparameters.

@@ -1,83 +1,100 @@
-"""Binomial cells: successes among known trials; one is y > 0, y ~ N(eta, 1)  [BSVD, section 5.4].
+"""Binomial cells of a matrix: successes among known trials, at rates that vary between cells.
 
-A cell stands for as many pseudo-observations as it has trials; a model sees their mean, with the
-number of trials as its weight. The mean of many is drawn at once (`sums`). A cell's x stands for
-successes and trials both (encoding/trials.py). Forecasts are of the rate of successes: how many
-trials an unseen cell has is not known here.
+    h ~ Binomial(n, Phi(z)),   z ~ N(eta, noise)
+
+A cell stands for as many pseudo-observations, of unit variance around z, as it has trials; those of
+its successes are above 0 [BSVD, section 5.4]. A model sees their mean y ~ N(eta, noise + 1/n), z
+integrated out: given y alone, it can tell by how much rates vary beside what rows and columns say,
+or that they do not. The mean of many is drawn at once (`sums`). A cell's x stands for successes
+and trials both (encoding/trials.py). Forecasts are of rates: how many trials an unseen cell has is
+not known here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import betainc, betaln, log_ndtr, ndtr, ndtri, xlogy
+from scipy.special import xlogy
 
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import is_trials, successes_of, trials_of
-from glfm_cli.links.averages import RateAverage
-from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
-from glfm_cli.links.observation import Params
-from glfm_cli.links.plain import UncalibratedLink
+from glfm_cli.encoding import successes_of, trials_of
+from glfm_cli.links.constants import SCALAR, take
+from glfm_cli.links.margins import Smooth
+from glfm_cli.links.probit_normal import ProbitNormalLink
+from glfm_cli.links.shapes import Probit
 from glfm_cli.links.sums import draw_sums
 
+if TYPE_CHECKING:
+    from glfm_cli.encoding import EncodedColumn
+    from glfm_cli.links.config import LinkConfig
+    from glfm_cli.schema import Column
+
+EXTRA = "extra_variance"
 CHUNK = 1 << 20  # trials drawn at a time
 MANY = 400  # trials of a cell from which their sum is drawn at once
 
 
 @dataclass(frozen=True, eq=False)
-class BinomialLink(UncalibratedLink):
-    """One latent column of unit noise, P(hit) = Phi(eta)."""
+class BinomialLink(ProbitNormalLink):
+    """The same law as of a table's column, without constants, and y of another kind."""
 
-    n_latent = 1
-    unit_noise = True
-    known = False
-    discrete = False
-    integral = False
-    ordered = True
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the link of a column."""
+        return cls(name, Smooth(Probit()), 0.0, 1.0, (-np.inf, np.inf), center=0.5, scale=0.25)
 
-    def check_cells(self, x: Array) -> None:
-        """Raise ValueError unless all are successes among as many trials or more."""
-        if not is_trials(x):
-            raise ValueError("a value is not successes among trials")
+    @classmethod
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link; it is the same for all observed cells."""
+        return cls.of(encoded.column.name)
+
+    def constants(self) -> dict[str, Array]:
+        """Return what tells it from the link that had one rate given the model's eta."""
+        return {EXTRA: np.array(1.0)}
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        if EXTRA not in constants or float(take(constants, EXTRA, SCALAR)) != 1.0:
+            raise ValueError("its rates have no extra variance, as in fits of an earlier version")
+        return cls.of(column.name)
 
     def typical(self) -> Array:
         """Return nothing: rates have a scale of their own."""
         return np.empty(0)
 
-    def weights(self, x: Array) -> Array:
-        """Return the trials (n,) of cells; 1 where x is NaN."""
-        return np.where(np.isnan(x), 1.0, trials_of(np.nan_to_num(x)))
+    def own_variances(self, x: Array) -> Array:
+        """Return those of means of the trials (n,); 1 where x is NaN."""
+        return 1.0 / np.where(np.isnan(x), 1.0, trials_of(np.nan_to_num(x)))
 
-    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
-        """Return no parameters, and y at the share of successes, drawn in a little from 0 and 1."""
-        y = np.zeros((x.size, 1))
-        seen = ~np.isnan(x)
-        y[seen, 0] = ndtri((successes_of(x[seen]) + 0.5) / (trials_of(x[seen]) + 1.0))
-        return {}, y
-
-    def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: Generator, y: Array
-    ) -> None:
-        """Draw the mean of the trials' pseudo-observations, exactly.
+    def augment_values(self, x: Array, eta: Array, var: float, rng: Generator, y: Array) -> None:
+        """Draw z given y, then the mean y of the trials' pseudo-observations given z, in place.
 
         Each of them is drawn, about 60 ns each; from `MANY` trials on their sum is drawn instead,
         some 27 microseconds a cell.
         """
         rows = np.flatnonzero(~np.isnan(x))
+        own = self.own_variances(x)
+        share = var / (var + own)
+        z = eta + share * (y[:, 0] - eta)
+        z += np.sqrt(share * own) * rng.standard_normal(x.size)
         many = rows[trials_of(x[rows]) >= MANY]
         if many.size:
-            n, sd = trials_of(x[many]), float(np.sqrt(var))
-            sums, failed = draw_sums(successes_of(x[many]), n, eta[many] / sd, rng)
+            n = trials_of(x[many])
+            sums, failed = draw_sums(successes_of(x[many]), n, z[many], rng)
             done = many[~failed]
-            y[done, 0] = sd * (sums / n)[~failed]
+            y[done, 0] = (sums / n)[~failed]
             rows = np.setdiff1d(rows, done, assume_unique=True)
-        self._augment_singly(x, eta, var, rows, rng, y)
+        self._augment_singly(x, z, rows, rng, y)
 
     def _augment_singly(
-        self, x: Array, eta: Array, var: float, rows: Array, rng: Generator, y: Array
+        self, x: Array, z: Array, rows: Array, rng: Generator, y: Array
     ) -> None:
         """Draw the pseudo-observation of every trial of some rows, and their means."""
         successes, trials = successes_of(x[rows]), trials_of(x[rows]).astype(np.int64)
@@ -92,61 +109,10 @@ class BinomialLink(UncalibratedLink):
             hit = number < successes[part][of]
             drawn = np.empty(of.size)
             lower, upper = np.where(hit, 0.0, -np.inf), np.where(hit, np.inf, 0.0)
-            fill_truncated_normal(
-                eta[rows[part]][of], float(np.sqrt(var)), lower, upper, rng, drawn
-            )
+            fill_truncated_normal(z[rows[part]][of], 1.0, lower, upper, rng, drawn)
             y[rows[part], 0] = np.bincount(of, weights=drawn, minlength=part.size) / n
-
-    def bound(
-        self, x: Array, params: Params, y: Array, rng: Generator, lower: Array, upper: Array
-    ) -> None:
-        """Hold y as it is: a mean of several is no single interval."""
-        lower[:] = upper[:] = y
-
-    def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return log P(successes | trials)."""
-        h, n = successes_of(x), trials_of(x)
-        log_ways = -np.log(n + 1.0) - betaln(n - h + 1.0, h + 1.0)
-
-        def log_p(part: Normal) -> Array:
-            eta, var = one_number(part)
-            t = eta / np.sqrt(var)
-            return log_ways + h * log_ndtr(t) + (n - h) * log_ndtr(-t)
-
-        return of_latent(law, 1).log_average(log_p)
-
-    def expected(self, law: CellLaw, params: Params) -> Array:
-        """Return the probability of a hit (n,)."""
-
-        def rate(part: Normal) -> Array:
-            eta, var = one_number(part)
-            return ndtr(eta / np.sqrt(var))
-
-        return of_latent(law, 1).average(rate)
-
-    def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
-        """Return which (n, G) of the bins of rates that end at `at` (G - 1,) holds the rate."""
-        bins = np.searchsorted(at, self.expected(law, params), side="left")
-        return np.eye(at.size + 1)[bins]
-
-    def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return P(successes <= those of x | trials) and 1, (n, 2)."""
-        h, n = successes_of(x), trials_of(x)
-        above = betainc(h + 1.0, np.maximum(n - h, 0.5), self.expected(law, params))
-        below = 1.0 - np.where(h < n, above, 0.0)
-        return np.column_stack([below, np.ones(x.size)])
-
-    def pooled_mean(self, law: CellLaw, params: Params) -> float:
-        return float(self.expected(law, params).mean())
 
     def entropy(self, mean: Array, probabilities: Array | None) -> Array:
         """Return the entropies (n,) of one trial."""
         p = np.column_stack([mean, 1.0 - mean])
         return np.asarray(-np.sum(xlogy(p, p), axis=1))
-
-    def sample(self, law: CellLaw, params: Params, rng: Generator) -> Array:
-        """Return rates, which a draw fixes."""
-        return self.expected(law, params)
-
-    def average(self, n: int, n_draws: int) -> RateAverage:
-        return RateAverage(self.expected, n)

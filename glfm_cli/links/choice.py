@@ -18,6 +18,10 @@ DOMAINS = {
     Transform.SQRT: "values of 0 or more",
 }
 
+# Of a positive column that is seen by its logarithm: values, their sd, skewness and kurtosis, and
+# the share of the commonest value.
+FEWEST_FOR_LOG, LEAST_LOG_SD, LOG_SKEWNESS, LOG_KURTOSIS, MOST_TIED = 150, 0.5, 0.25, 6.0, 0.05
+
 
 def wants_rank(column: Column, x: Array, config: LinkConfig) -> bool:
     """Return True for `transform: rank`, and by itself for skewed, flat or constant columns.
@@ -30,6 +34,25 @@ def wants_rank(column: Column, x: Array, config: LinkConfig) -> bool:
     constant = x.size > 1 and float(x.min()) == float(x.max())
     flat = margins.standard_moment(x, 4) < config.rank_kurtosis
     return constant or flat or abs(margins.standard_moment(x, 3)) > config.rank_skewness
+
+
+def wants_log(column: Column, x: Array, config: LinkConfig) -> bool:
+    """Return True for positive columns that spread far and whose logarithms look normal.
+
+    Ranks bend the scale where the largest values thin out, and with it the noise: of values over
+    several orders of magnitude, means of the largest cells came out far too large.
+
+    x : (n,), all above 0
+    """
+    if column.transform is not None or column.reflect is not None or x.size < FEWEST_FOR_LOG:
+        return False
+    v = np.log(x)
+    tied = np.unique(x, return_counts=True)[1].max() > MOST_TIED * x.size
+    if tied or margins.mean_sd(v)[1] < LEAST_LOG_SD:
+        return False
+    skewness, kurtosis = (margins.standard_moment(v, k) for k in (3, 4))
+    normal = abs(skewness) < LOG_SKEWNESS and config.rank_kurtosis <= kurtosis < LOG_KURTOSIS
+    return wants_rank(column, x, config) and normal
 
 
 def choose_margin(

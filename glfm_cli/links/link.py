@@ -51,8 +51,8 @@ class Link(Observation, Protocol):
             finite latent value, or no level is known.
         """
 
-    def weights(self, x: Array) -> Array | None:
-        """Return the precisions (n,) of y in units of 1 / noise variance, None for 1s."""
+    def own_variances(self, x: Array) -> Array | None:
+        """Return the variances (n,) that y has beside the noise's, None for 0s."""
 
     def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
         """Return initial parameters and y (n, n_latent), 0 at missing cells (x is NaN there)."""

@@ -1,4 +1,4 @@
-"""What most links have in common: one latent column, weights of 1, no parameters."""
+"""What most links have in common: one latent column, no variance of its own, no parameters."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class PlainLink:
         """Return None: the latent column is of all values."""
         return (None,)
 
-    def weights(self, x: Array) -> Array | None:
-        """Return None: all weights are 1."""
+    def own_variances(self, x: Array) -> Array | None:
+        """Return None: y has the noise's variance alone."""
         return None
 
     def entropy(self, mean: Array, probabilities: Array | None) -> Array | None:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from glfm_cli.arrays import Array
-from glfm_cli.links.choice import choose_margin, wants_rank
+from glfm_cli.links.choice import choose_margin, wants_log, wants_rank
 from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.margins import mean_sd
 from glfm_cli.links.numeric import (
@@ -25,7 +25,7 @@ from glfm_cli.links.numeric import (
 )
 from glfm_cli.links.observation import Params
 from glfm_cli.links.real import RealLink, bounds_of
-from glfm_cli.links.shapes import Softplus
+from glfm_cli.links.shapes import Log, Softplus
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
@@ -65,11 +65,13 @@ class PositiveLink(RealLink):
             # No positive value is known: any unit will do, and completions are 0.
             sample, rows = np.ones(1), np.flatnonzero(x == 0.0)[:1]
         every = x[~np.isnan(x)]
+        log = not n_zeros and wants_log(column, sample, config)
+        scale = 1.0 if config.link == "paper" or sample.size == 0 else softplus_scale(sample)
         margin = choose_margin(
             column,
             sample,
-            Softplus(1.0 if config.link == "paper" or sample.size == 0 else softplus_scale(sample)),
-            rank=not only_zeros and wants_rank(column, every, config),
+            Log() if log else Softplus(scale),
+            rank=not log and not only_zeros and wants_rank(column, every, config),
             rows=rows,
             n_below=n_zeros,
             intervals=encoded.ends is not None,

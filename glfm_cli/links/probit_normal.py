@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import betainc, betaln, erfcx, log_ndtr, ndtri
+from scipy.special import betainc, betaln, erfcx, log_ndtr, ndtr, ndtri, owens_t
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import is_trials, successes_of, trials_of
@@ -102,6 +102,22 @@ class ProbitNormalLink(NumericLink):
             density = PosteriorDensity(x[rows], m + w * eta[rows], w * w * var)
             z, failed = draw_log_concave(density, rng)
             y[rows[~failed], 0] = (z[~failed] - m) / w
+
+    def standard_moments(
+        self, eta: Array, var: float | Array, params: Params
+    ) -> tuple[Array, Array, Array]:
+        """Return 1 and two moments of rates in standard units, in closed form.
+
+        E[Phi(z)] = Phi(a), E[Phi(z)^2] = Phi(a) - 2 T(a, 1 / sqrt(1 + 2 s^2)), z ~ N(., s^2),
+        a the mean of z over sqrt(1 + s^2), T that of Owen [1956].
+        """
+        m, w = self._place
+        square = w * w * np.broadcast_to(np.asarray(var, dtype=np.float64), np.shape(eta))
+        a = (m + w * np.asarray(eta)) / np.sqrt(1.0 + square)
+        p = ndtr(a)
+        both = p - 2.0 * owens_t(a, 1.0 / np.sqrt(1.0 + 2.0 * square))
+        c, s = self.center, self.scale
+        return np.ones_like(p), (p - c) / s, (both - 2.0 * c * p + c * c) / (s * s)
 
     def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return log P(h | n), by quadrature to both sides of the mode of z's density."""

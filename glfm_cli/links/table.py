@@ -78,7 +78,7 @@ def link_from(
 
     Raises ValueError: they are not those of such a link, with a phrase that says why.
     """
-    own = _class_of(column, rates, weights=not constants)
+    own = _class_of(column, rates, weights=set(constants) <= {"extra_variance"})
     if "at" in constants:
         return _two_part().with_part(column, n_levels, constants, config, own)
     return own.from_constants(column, n_levels, constants, config)

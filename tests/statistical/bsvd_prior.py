@@ -2,6 +2,7 @@
 
     alpha I J ~ Gamma      z_k ~ Bern(p0)      s_k ~ N(0, 1/alpha), s_k > 0
     U_ik ~ N(0, 1/I)       V_jk ~ N(0, 1/J)    sd2_d ~ InvGamma     mu ~ N(0, v)
+    sd_d of binomial cells ~ |N(0, extra_scale^2)|
     G_R ~ N(mu or 0, 1/tau)    G_C ~ N(0, 1/tau)
     with covariates, means of U, V and the intercepts as in `prior_means`
     c_i ~ N(0, 1/tau)      1/sqrt(a) ~ U(1e-3, 1), f_i ~ Gamma(a, a): sd2_d / f_i in row i
@@ -21,6 +22,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn, pack_trials, trials_of
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
+from glfm_cli.latent.bsvd.beside_own import LEAST
 from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.moves import BsvdState, fill_means
 from glfm_cli.latent.bsvd.prior_means import PriorMeans
@@ -78,7 +80,7 @@ def make_links(*types: ColumnType) -> tuple[Link, ...]:
     for d, kind in enumerate(types):
         rng = np.random.default_rng(d)
         if kind is ColumnType.BINOMIAL:
-            found.append(BinomialLink("binomial"))
+            found.append(BinomialLink.of("binomial"))
             continue
         levels = tuple("abcdefgh"[: N_LEVELS.get(kind, 0)])
         x = rng.integers(len(levels), size=200) if levels else rng.normal(3.0, 2.0, 200)
@@ -109,6 +111,9 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     free = state.unit_noise == 0
     noise = config.noise_rate / rng.gamma(config.noise_shape, size=free.size)
     state.noise[:] = np.where(free, noise, 1.0)
+    if isinstance(setting.links[0], BinomialLink):
+        state.noise[0] = max(abs(config.extra_scale * rng.normal()), LEAST) ** 2
+        state.matrix.weigh(float(state.noise[0]))
     state.tau[:] = rng.gamma(config.effect_shape, size=state.tau.size) / config.effect_rate
     of_intercepts = [0, 2, 4][: 2 + state.slope.shape[1]]
     uniform = rng.random(len(of_intercepts))
@@ -178,8 +183,11 @@ def draw_table(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
         y, var = chain.cells.y[:, start:end], model.noise_of(chain.state, d, slice(0, x.size))
         if isinstance(link, BinomialLink):
             trials = trials_of(x)
-            x[:] = pack_trials(rng.binomial(trials.astype(int), ndtr(eta)), trials)
-        elif isinstance(link, ProbitNormalLink):
+            z = eta + np.sqrt(var) * rng.normal(size=x.size)
+            x[:] = pack_trials(rng.binomial(trials.astype(int), ndtr(z)), trials)
+            link.augment(x, z, 0.0, chain.params[d], own, y)  # given z, whatever y was
+            continue
+        if isinstance(link, ProbitNormalLink):
             trials = trials_of(x[seen])
             ends = np.column_stack([np.zeros(trials.size), trials])
             hits = link.sample_between(normal(eta[seen], var), chain.params[d], rng, ends)

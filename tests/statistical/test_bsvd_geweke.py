@@ -30,6 +30,7 @@ CONFIG = BsvdConfig(
     scale_rate=2.0,
     noise_shape=3.0,
     noise_rate=2.0,
+    extra_scale=0.8,
     bias_variance=1.0,
     intercept_scale=0.7,
     effect_shape=3.0,
@@ -78,7 +79,8 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
     n_rows, n_columns = state.matrix.shape
     y = state.matrix.values(chain.cells.y)
     residual = y - state.x
-    residual /= np.sqrt(state.noise[state.matrix.owner[state.matrix.rows.index]])
+    variance = state.noise[state.matrix.owner[state.matrix.rows.index]]
+    residual /= np.sqrt(variance + (chain.cells.own[:, 0] if state.matrix.own.size else 0.0))
     residual *= np.sqrt(state.row_precision)[np.nonzero(SEEN)[0]] if state.design.row_noise else 1.0
     found: dict[str, float] = {
         "rank": k.size,

@@ -22,6 +22,8 @@ class BsvdConfig:
     scale_shape, scale_rate : gamma prior of alpha I J, the precision of the components' scales
     noise_shape, noise_rate : inverse-gamma prior of the noise variances of real, positive and
         count columns, whose pseudo-observations have variance about 1
+    extra_scale : of the half-normal prior of the standard deviation, as a normal score, by which
+        the rates of binomial cells vary beside what their rows and columns say
     bias : give every column, and every row of a matrix of one kind, an intercept
     bias_variance : prior variance of the mean of the columns' intercepts, in a matrix of one kind
     intercept_scale : of the half-Cauchy prior of the standard deviation of intercepts
@@ -44,6 +46,7 @@ class BsvdConfig:
     scale_rate: float = 1.0
     noise_shape: float = 2.0
     noise_rate: float = 0.5
+    extra_scale: float = 0.5
     bias: bool = True
     bias_variance: float = 10.0
     intercept_scale: float = 1.0
@@ -55,7 +58,7 @@ class BsvdConfig:
     row_noise: bool = False
 
     def __post_init__(self) -> None:
-        positive = "on_mass off_mass scale_shape scale_rate noise_shape noise_rate"
+        positive = "on_mass off_mass scale_shape scale_rate noise_shape noise_rate extra_scale"
         positive += " bias_variance intercept_scale effect_shape effect_rate"
         for name in positive.split():
             value = getattr(self, name)

@@ -26,7 +26,9 @@ class Matrix:
 
     rows, columns : the same cells by row and by column
     place : (m,) int64, where each cell is in `Cells.y.ravel()`; None where they are all of it
-    weight : (m,) float64, see `Cells`; empty where all are 1
+    weight : (m,) float64, precision of a cell where they differ (`weigh`); else empty
+    own, kind : (T,) float64, the variances that cells have beside the noise's, ascending, and which
+        of them each has (m,); empty where they have none
     owner : (J,) int32, the table column whose noise each matrix column has
     """
 
@@ -34,29 +36,33 @@ class Matrix:
     columns: UnitCells
     place: Array | None
     weight: Array
+    own: Array
+    kind: Array
     owner: Array
 
     @classmethod
     def of(cls, cells: Cells) -> Matrix:
         """Return the storage of the observed cells."""
-        weight = NONE if cells.weight is None else np.ravel(cells.weight)
+        own, kind = NONE, NONE.astype(np.int64)
         if isinstance(cells.layout, Sparse):
             entries, place = cells.layout.entries, None
             (n_rows, n_columns), row, column = entries.shape, entries.row, entries.column
             owner = np.zeros(n_columns, dtype=np.int32)
+            if cells.own is not None:
+                own, kind = np.unique(cells.own, return_inverse=True)
         else:
             n_rows, n_columns = cells.y.shape
             place = np.flatnonzero(cells.observed[:, cells.column])
             row, column = np.divmod(place, max(n_columns, 1))
             owner = cells.column
-            if weight.size:
-                weight = np.ascontiguousarray(weight[place])
         by_column = np.argsort(column, kind="stable").astype(np.int32)
         return cls(
             rows=UnitCells.of(row, column, HERE, n_rows),
             columns=UnitCells.of(column[by_column], row[by_column], by_column, n_columns),
             place=place,
-            weight=weight,
+            weight=np.ones(kind.size),
+            own=own,
+            kind=np.ravel(kind).astype(np.int32),
             owner=owner,
         )
 
@@ -69,6 +75,10 @@ class Matrix:
     def n_cells(self) -> int:
         """The number m of observed cells."""
         return int(self.rows.index.size)
+
+    def weigh(self, noise: float) -> None:
+        """Fill the precisions 1 / (noise + own) of cells that have variances of their own."""
+        self.weight[:] = (1.0 / (noise + self.own))[self.kind] if self.own.size else 1.0
 
     def values(self, y: Array) -> Array:
         """Return the observed cells of `Cells.y` (m,), a copy or a view."""

@@ -77,7 +77,8 @@ class BsvdState:
     @property
     def precision(self) -> tuple[Array, Array]:
         """What multiplied gives a cell's precision, but for its weight: (I,) and (J,)."""
-        return self.row_precision, 1.0 / self.noise[self.matrix.owner]
+        of_columns = 1.0 / self.noise[self.matrix.owner]
+        return self.row_precision, np.ones_like(of_columns) if self.matrix.own.size else of_columns
 
     def sides(self) -> tuple[Array, Array]:
         """Return left (I, q) and right (J, q)."""
@@ -371,8 +372,6 @@ def draw_noise(state: BsvdState, y: Array, rng: np.random.Generator) -> None:
     sums = np.zeros(D)
     for part in matrix.parts():
         squares = (y[part] - state.x[part]) ** 2
-        if matrix.weight.size:
-            squares *= matrix.weight[part]
         owner = matrix.owner[matrix.rows.index[part]]
         sums += np.bincount(owner, weights=squares, minlength=D)
     n_cells = np.bincount(matrix.owner, weights=np.diff(matrix.columns.indptr), minlength=D)[free]

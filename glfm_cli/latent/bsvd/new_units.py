@@ -55,7 +55,8 @@ def draw_new_units(
     mean = np.zeros(k + design.n_weights[0])
     mean[k : k + int(config.bias)] = draw.mu
     noise, f = float(draw.noise[0]), _row_precision(draw, n_rows, rng)
-    precision = f, np.full(n_columns, 1.0 / noise)
+    precision = f, np.full(n_columns, 1.0 if matrix.own.size else 1.0 / noise)
+    matrix.weigh(noise)
     n_own, n_of_row = design.n_weights
     of_row = np.r_[0:k, k + p : k + p + n_of_row, q - slopes : q]  # what a row has of its own
     around_rows, around_columns = _prior_means(draw, design, of_row.size, k + n_own)

@@ -1,6 +1,6 @@
 """BSVD: a low-rank matrix whose components switch themselves on and off.
 
-    x_ij = sum_k s_k z_k U_ik V_jk + r_i . G_R[j] + G_C[i] . c_j        y_ij ~ N(x_ij, sd2_j / w_ij)
+    x_ij = sum_k s_k z_k U_ik V_jk + r_i . G_R[j] + G_C[i] . c_j        y_ij ~ N(x_ij, sd2_j + v_ij)
            + c_i (g_j - mu), with slopes
     U_ik ~ N(0, 1/I)   V_jk ~ N(0, 1/J)   s_k ~ N(0, 1/alpha) above 0   z_k ~ Bern(p0)
     alpha I J ~ Gamma   sd2 ~ InvGamma    G_R[j] ~ N(mu, 1/tau)         G_C[i] ~ N(0, 1/tau)
@@ -12,8 +12,7 @@
              for every column, and for every row of a matrix of one kind
     c, g     slope of a row, c_i ~ N(0, 1/tau), and intercept of a column, in G_R: the rows are
              straight lines in the columns' levels [Mandel 1961]
-    w_ij     known weight of a cell: trials of a binomial one, else 1; with noise of rows f_i, see
-             `row_noise`
+    v_ij     0, but of a binomial cell 1 / trials, see `beside_own`; noise of rows: `row_noise`
     left     [U | R | G_C | c] (I, q);   right  [s V | G_R | C | g - mu] (J, q);   x = left right'
 
 [BSVD] C. Wang, "Non-parametric Bayesian learning with incomplete data",
@@ -39,6 +38,7 @@ import numpy as np
 import glfm_cli.latent.bsvd.moves as moves
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each, thread_pool
+from glfm_cli.latent.bsvd.beside_own import draw_noise_beside_own
 from glfm_cli.latent.bsvd.births import bring_in, move_rank
 from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.design import Covariates
@@ -145,6 +145,8 @@ class Bsvd(PlainModel):
         moves.fill_means(state, each)
         if state.design.row_noise:
             draw_noise_of_rows(state, y, streams.get(HYPER), each)
+        elif matrix.own.size:
+            draw_noise_beside_own(state, y, streams.get(HYPER))
         else:
             moves.draw_noise(state, y, streams.get(HYPER))
         move_intercepts(state, y, streams.get(HYPER), each)
@@ -349,6 +351,7 @@ class Bsvd(PlainModel):
         positive = (state.noise, state.tau, state.s[k], np.array([state.alpha]))
         if not all(np.all(values > 0.0) for values in (*positive, state.row_precision)):
             raise ValueError("'noise', 'tau', 's', 'alpha' or 'row_precision' is not above 0")
+        state.matrix.weigh(float(state.noise[0]))
         return state
 
     def pack(self, draw: BsvdDraw) -> dict[str, Array]:

@@ -1,6 +1,6 @@
 """A toy model of matrices: every cell is its row's effect plus its column's, x_ij = u_i + v_j.
 
-u_i, v_j ~ N(0, variance);  y_ij ~ N(x_ij, noise / w_ij);  noise ~ InvGamma
+u_i, v_j ~ N(0, variance);  y_ij ~ N(x_ij, noise + own_ij);  noise ~ InvGamma
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Sides:
     def draw_effects(
         self, cells: Cells, rng: np.random.Generator, known: tuple[int, int] = (0, 0)
     ) -> None:
-        at_cells, weight = entries_of(cells), weights(cells) / self.noise
+        at_cells, weight = entries_of(cells), 1.0 / (self.noise + own_of(cells))
         row, column = at_cells.row, at_cells.column
         for own, other, at, over, first in (
             (self.u, self.v, row, column, known[0]),
@@ -64,8 +64,8 @@ def entries_of(cells: Cells) -> Entries:
     return cells.layout.entries
 
 
-def weights(cells: Cells) -> Array:
-    return np.ones(len(cells.y)) if cells.weight is None else cells.weight[:, 0]
+def own_of(cells: Cells) -> Array:
+    return np.zeros(len(cells.y)) if cells.own is None else cells.own[:, 0]
 
 
 class TwoWay(PlainModel):
@@ -83,9 +83,12 @@ class TwoWay(PlainModel):
         rng, config = streams.get(ROWS), state.config
         state.draw_effects(cells, rng)
         if not cells.unit_noise[0]:
-            square = (cells.y - state.means(state.entries))[:, 0] ** 2
-            rate = config.rate + weights(cells) @ square / 2
-            state.noise[0] = rate / rng.gamma(config.shape + square.size / 2)
+            # What of the residuals is the noise's, drawn given all of them.
+            share = state.noise / (state.noise + own_of(cells))
+            residual = share * (cells.y - state.means(state.entries))[:, 0]
+            residual += np.sqrt(share * own_of(cells)) * rng.standard_normal(residual.size)
+            rate = config.rate + residual @ residual / 2
+            state.noise[0] = rate / rng.gamma(config.shape + residual.size / 2)
 
     def fill_eta(self, state: Sides, out: Array) -> None:
         out[:] = state.means(state.entries)
