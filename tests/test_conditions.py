@@ -12,6 +12,7 @@ from glfm_cli import impute
 from glfm_cli.encoding import bounds_of, encode, rows_inside, settle, with_known
 from glfm_cli.encoding.data import Data
 from glfm_cli.errors import SchemaError
+from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.schema import Schema
 from glfm_cli.schema.formula import parse_formula
 
@@ -195,3 +196,28 @@ def test_conditions_go_in_no_circle() -> None:
     }
     with pytest.raises(SchemaError, match="the conditions go in a circle"):
         known({"a": ["1", None], "b": ["1", None]}, types)
+
+
+def test_cells_that_no_condition_holds_keep_the_correction_of_forecasts() -> None:
+    rng = np.random.default_rng(5)
+    x = np.exp(rng.normal(size=160))
+    gone = rng.random(160) < 0.3
+    columns = {
+        "z": [f"{one:.3f}" for one in np.log(x) + rng.normal(size=160)],
+        "x": [None if g else f"{one:.3f}" for one, g in zip(x, gone, strict=True)],
+        "y": [f"{one:.2f}" if k % 9 == 0 and one > 2 else None for k, one in enumerate(x)],
+    }
+    types = {"z": "real", "x": "positive", "y": {"type": "positive", "only_if": "x > 2"}}
+    table, schema = pa.table(columns), Schema.from_dict({"columns": types})
+    done = impute(table, schema, seed=1, **(SHORT | {"model": "glfm"}))
+    posterior, data = done.run.posterior, done.data
+    (ends,) = bounds_of(data).values()
+    held = ~np.isnan(ends[:, 0])
+    assert 0 < held.sum() < held.size
+    both = [JointDraws(posterior, data.missing, one) for one in ({1: ends}, {})]
+    assert all(1 in one.quantiles for one in both)
+    drawn = [one.draw(np.random.default_rng(k))[1] for one in both[:1] for k in range(60)]
+    assert np.min(np.array(drawn)[:, held]) > 2.0
+    free = [one.draw(np.random.default_rng(k))[1][~held] for one in both for k in range(60)]
+    spread = [np.std(np.log(free[:60])), np.std(np.log(free[60:]))]
+    assert abs(spread[0] / spread[1] - 1.0) < 0.05

@@ -291,6 +291,17 @@ def test_what_is_stored_is_what_was_in_memory(tmp_path: Path) -> None:
         assert np.array_equal(one.latent.bits, two.latent.bits)
 
 
+def test_names_and_levels_written_otherwise_are_told_of(folder: Path) -> None:
+    table = make(20, 3)
+    renamed = table.rename_columns(["City" if n == "city" else n for n in table.column_names])
+    with pytest.raises(GlfmError) as caught:
+        impute(renamed, fit=folder)
+    assert str(caught.value.hint).startswith("If 'City' is 'city', rename it. Add it, with")
+    with pytest.raises(GlfmError) as caught:
+        impute(with_column(table, "city", ["OSLO"] * 20), fit=folder)
+    assert str(caught.value.hint).startswith("If 'Oslo' is meant, write it so. Take such")
+
+
 @pytest.mark.parametrize("fitted", ["bool", "text"])
 @pytest.mark.parametrize(
     ("true", "false"), [(True, False), ("True", "False"), ("TRUE", "FALSE"), (1, 0), (1.0, 0.0)]

@@ -73,6 +73,9 @@ def encode_known_levels(
         mend = "Take such cells as missing with `--unseen missing`, or fit again with this level."
         if unseen_is_missing is None:
             mend = "Fit again with this level, or leave the row out."
+        text = texts[int(np.argmax(unknown))] or ""
+        if not is_number(text) and (near := closest(text, levels)) is not None:
+            mend = f"If '{near}' is meant, write it so. {mend}"
         known = f"a level that the fit has seen: {_listed(levels)}"
         raise source.cell_error(unknown[of_row], known, mend)
     seen = {str(t) for t, gone, new in zip(texts, missing, unknown, strict=True) if not gone | new}

@@ -28,6 +28,7 @@ from glfm_cli.io.arrow_types import holds_anything
 from glfm_cli.schema import Column, Schema
 from glfm_cli.schema.atoms import zero_is_far
 from glfm_cli.schema.moments import ISO, MomentStyle
+from glfm_cli.schema.phrases import closest
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,14 @@ def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str |
     absent = [f"'{name}'" for name in needed if name is not None and name not in names]
     if absent:
         columns = "a column" if len(absent) == 1 else f"{len(absent)} columns"
+        others = [name for name in names if name not in needed]
+        near = closest(absent[0].strip("'"), others)
+        add = f"Add {'it' if len(absent) == 1 else 'them'}, with empty cells if nothing is known."
         raise TableError(
             f"the table lacks {columns} that the fit models: {', '.join(absent[:12])}"
             + (", ..." if len(absent) > 12 else ""),
             file=file,
-            hint="Add it, with empty cells if nothing is known."
-            if len(absent) == 1
-            else "Add them, with empty cells if nothing is known.",
+            hint=add if near is None else f"If '{near}' is {absent[0]}, rename it. {add}",
         )
 
 

@@ -30,6 +30,7 @@ from glfm_cli.inference.scoring import forecasts
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.links import of_numbers
 from glfm_cli.links.numeric import NumericLink
+from glfm_cli.links.observation import Counting
 from glfm_cli.links.two_part import TwoPartLink
 
 Z = np.linspace(-3.5, 3.5, 29)  # normal scores of the quantiles between which F is interpolated
@@ -63,8 +64,10 @@ class JointDraws:
         self.fine: frozenset[int] = frozenset()  # columns whose quantiles are those at FINE
         self.candidates: dict[int, JointDraws] = {}  # what is to be moved, of several models' draws
         by = posterior.recalibration
-        bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
-        free = {d: rows for d, rows in cells.items() if d not in bounded}
+        bounded = {d for pair in less for d in pair}  # moved, they might not be
+        bounded |= {d for d in ends if isinstance(posterior.links[d], Counting)}
+        self.free = frozenset(cells.keys() - bounded)
+        free = {d: rows for d, rows in cells.items() if d in self.free}
         self.cut = frozenset(d for d in free if _is_cut(posterior, d))
         self.source = self._without_bounds(posterior)
         if by is not None and by.weights is not None:
@@ -139,14 +142,23 @@ class JointDraws:
         hold = self.ends, self.less, self.equations
         drawn = draw_jointly(self.source, self.cells, rng, draw, *hold)
         given = {} if self.equations is None else self.equations.moved
-        kept = {d: (given[d][self.cells[d]], x.copy()) for d, x in drawn.items() if d in given}
-        for d, (_, x) in kept.items():  # as they were drawn where equations found no others
+        kept = {
+            d: (self._held(d, given), x.copy())
+            for d, x in drawn.items()
+            if d in given or (d in self.ends and d in self.free)
+        }
+        for d, (_, x) in kept.items():  # as they were drawn where something holds them
             link = of_numbers(self.posterior.links[d])
             np.clip(x, link.lower, link.upper, out=x)
         drawn = self._corrected(drawn, draw, rng)
         for d, (held, x) in kept.items():
             drawn[d] = np.where(held, x, drawn[d])
         return drawn
+
+    def _held(self, d: int, given: Mapping[int, Array]) -> Array:
+        """Return which cells of a column (n,) equations have moved, or lie between known ends."""
+        held = given[d][self.cells[d]] if d in given else np.zeros(self.cells[d].size, bool)
+        return held | ~np.isnan(self.ends[d][:, 0]) if d in self.ends else held
 
     def _corrected(
         self, drawn: dict[int, Array], draw: Draw, rng: np.random.Generator

@@ -9,9 +9,11 @@ labels, missing values, formats) travels there as well and is written back.
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import IO, Any
 
 import pyarrow as pa
@@ -142,14 +144,14 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
         metadata = field.metadata or {}
         kept = json.loads(metadata.get(KEY, b"{}"))
         values, labels = _values(table.column(place).combine_chunks(), field, kept)
-        frame[name] = pandas.Series(values, dtype=_dtype(values, kept.get("type")))
         if b"glfm.label" in metadata:
             options["column_labels"][name] = metadata[b"glfm.label"].decode()
         elif name != field.name:
             options["column_labels"][name] = field.name[: _LABEL[layout]]
-        lettered = {code for code in (*labels, *_letters(kept)) if isinstance(code, str)}
-        if layout == "sav" and kept.get("type") != "string":  # which has no such codes
-            labels = {code: text for code, text in labels.items() if code not in lettered}
+        lettered = set() if kept.get("type") == "string" else {*_letters(labels, kept)}
+        if layout == "sav" and lettered:
+            values, labels, ranges[name] = _without_letters(values, labels)
+        frame[name] = pandas.Series(values, dtype=_dtype(values, kept.get("type")))
         if labels:
             options["variable_value_labels"][name] = labels
         how = kept.get("format") or "A"
@@ -181,8 +183,23 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
         file.write(path.read_bytes())
 
 
-def _letters(kept: Mapping[str, Any]) -> list[str]:
-    return [code for _, code in kept.get("codes", ()) if isinstance(code, str)]
+def _without_letters(
+    values: Sequence[Any], labels: Mapping[Any, str]
+) -> tuple[list[Any], dict[Any, str], list[dict[str, float]]]:
+    """Return values and labels with numbers below all others for letters, which SPSS calls missing.
+
+    .a becomes -1, .b -2 and so on where no value is below 0.
+    """
+    numbers = [v for v in values if isinstance(v, int | float)]
+    base = float(min(0, math.floor(min(numbers, default=0))))
+    code = {letter: base - n for n, letter in enumerate(ascii_lowercase, 1)}
+    shown = {code.get(one, one): text for one, text in labels.items()}
+    return [code.get(v, v) for v in values], shown, [{"lo": base - 26, "hi": base - 1}]
+
+
+def _letters(labels: Mapping[Any, str], kept: Mapping[str, Any]) -> list[str]:
+    codes = (*labels, *(code for _, code in kept.get("codes", ())))
+    return [code for code in codes if isinstance(code, str)]
 
 
 def _values(

@@ -260,12 +260,31 @@ def test_labels_of_letters_stay_where_all_such_cells_were_completed(
         _, new = pyreadstat.read_dta("out.dta", user_missing=True)
         assert new.variable_value_labels == labels
     else:  # which knows neither letters nor Stata's formats
-        _, new = pyreadstat.read_sav("out.sav", user_missing=True)
-        assert new.variable_value_labels == {"mood": LABELS["mood"]}
+        write_table(read_table("in.dta"), "in.sav")
+        for name, codes in (("in.sav", {-1, -2}), ("out.sav", set())):
+            found, new = pyreadstat.read_sav(name, user_missing=True, output_format="dict")
+            assert new.variable_value_labels == {
+                "mood": LABELS["mood"] | {-1: "don't know"},
+                "weight": {-2: "refused"},
+            }
+            assert {v for n in ("mood", "weight") for v in found[n] if v and v < 0} == codes
+            assert new.missing_ranges["mood"] == [{"lo": -26.0, "hi": -1.0}]
         write_table(read_table("out.sav"), "again.dta")
     done = read_table(f"out.{suffix}")
     assert set(done["mood"].to_pylist()) <= set(LABELS["mood"].values())
     assert done["weight"].type == pa.float64()
+
+
+def test_letters_that_are_values_of_texts_are_no_missing_values(desk) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pandas = pytest.importorskip("pandas")
+    sex = {"m": "male", "f": "female"}
+    frame = pandas.DataFrame({"sex": ["m", "f", "m"], "x": [1.0, 2.0, 3.0]})
+    pyreadstat.write_sav(frame, "in.sav", variable_value_labels={"sex": sex})
+    write_table(read_table("in.sav"), "out.sav")
+    found, new = pyreadstat.read_sav("out.sav")
+    assert (new.variable_value_labels, new.missing_ranges) == ({"sex": sex}, {})
+    assert found["sex"].to_list() == ["m", "f", "m"]
 
 
 SPOKEN = "Resp ID;Größe (cm);with;1st;Resp_ID\n" + "".join(
