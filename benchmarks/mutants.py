@@ -594,6 +594,12 @@ MUTANTS = {
         "if True:\n            return 0",
         "tests/cli/test_classify_factors.py",
     ),
+    "forms of experts by rows without labels": Mutant(
+        "latent/iqgme/prior.py",
+        "n_labelled <= ROWS_EACH * n_features",
+        "n_rows <= ROWS_EACH * n_features",
+        "tests/test_iqgme_moves.py",
+    ),
     "indicators that are unknown": Mutant(
         "classification/features.py",
         "self.gaps.values(xs), True",

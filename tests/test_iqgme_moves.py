@@ -231,6 +231,13 @@ def test_the_best_may_predict_alone(seed: int) -> None:
     assert [member.weight for member in fit.members] == [1.0]
 
 
+@pytest.mark.parametrize(("labelled", "forms"), [(240, 2), (241, 1), (0, 1)])
+def test_forms_are_by_the_rows_with_labels(labelled: int, forms: int) -> None:
+    x = np.random.default_rng(0).standard_normal((300, 12))
+    rows = KnownRows(x, np.ones(x.shape, dtype=bool), signs(x[:, 0] > 0), np.arange(300) < labelled)
+    assert len(forms_of(IqgmeConfig(), [rows])) == forms
+
+
 def test_weights_follow_the_bounds_on_the_scale_of_an_experts_numbers() -> None:
     rows = groups(0, 30)
     forms = forms_of(CONFIG, [rows])
@@ -244,15 +251,18 @@ def test_weights_follow_the_bounds_on_the_scale_of_an_experts_numbers() -> None:
 
 def test_starts_come_in_both_forms_where_features_are_many() -> None:
     auto = IqgmeConfig()
-    assert forms_for(auto, 300, 34) == (0, 15)  # half of the starts each
-    assert forms_for(auto, 100, 34) == (15, 0)  # features outnumber a fifth of the rows
-    assert forms_for(auto, 1000, 34) == (0,)
-    assert forms_for(auto, 120, 620) == (15,)
-    assert forms_for(auto, 100, 9) == (0,)
-    assert forms_for(IqgmeConfig(average=False), 100, 34) == (15,)
-    assert forms_for(IqgmeConfig(average=False), 300, 34) == (0,)
-    assert forms_for(IqgmeConfig(factors=3), 300, 34) == (3,)
-    assert what_forms(auto, 300, 9, 8) is None
-    assert what_forms(auto, 300, 34, 1) is None
-    assert "more than a fifth of the 100 rows" in str(what_forms(auto, 100, 34, 1))
-    assert "half of the starts" in str(what_forms(auto, 300, 34, 2))
+    assert forms_for(auto, 300, 34, 300) == (0, 15)  # half of the starts each
+    assert forms_for(auto, 100, 34, 100) == (15, 0)  # features outnumber a fifth of the rows
+    assert forms_for(auto, 1000, 34, 1000) == (0,)
+    assert forms_for(auto, 120, 620, 120) == (15,)
+    assert forms_for(auto, 100, 9, 100) == (0,)
+    assert forms_for(IqgmeConfig(average=False), 100, 34, 100) == (15,)
+    assert forms_for(IqgmeConfig(average=False), 300, 34, 300) == (0,)
+    assert forms_for(IqgmeConfig(factors=3), 300, 34, 300) == (3,)
+    assert forms_for(auto, 1000, 34, 680) == (0, 15)  # labels are for rules, rows for places
+    assert forms_for(auto, 1000, 34, 681) == (0,)
+    assert what_forms(auto, 300, 9, 300, 8) is None
+    assert what_forms(auto, 300, 34, 300, 1) is None
+    assert "more than a fifth of the 100 rows" in str(what_forms(auto, 100, 34, 100, 1))
+    assert "half of the starts" in str(what_forms(auto, 300, 34, 300, 2))
+    assert "one for 20 of the 60 labelled rows" in str(what_forms(auto, 1000, 34, 60, 2))

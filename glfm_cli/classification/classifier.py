@@ -224,7 +224,8 @@ def fit_classifier(
     if config.inference == "gibbs":
         _check_sampler(config, task)
     else:
-        note = what_forms(config, code.size, seen.n_latent, how.chains)
+        n_labelled = int(np.sum(~np.isnan(code))) or code.size
+        note = what_forms(config, code.size, seen.n_latent, n_labelled, how.chains)
     fit = partial(
         fit_experts, config=config, chains=how.chains, seed=how.seed, threads=how.threads,
         pool=how.pool, stop=how.stop, observer=how.observer,

@@ -17,7 +17,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.complete import complete_features
-from glfm_cli.classification.features import take
+from glfm_cli.classification.features import is_constant, take
 from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.folds import MODEL, check_folds, cross_validate
 from glfm_cli.classification.gaps import telling_gaps
@@ -178,7 +178,8 @@ class FitRequest:
         """Return a note where gaps tell of labels that were foretold with p, and are not used."""
         if self.how.config.indicators:
             return ()
-        return telling_gaps(features, code, p, self.task.levels)
+        used = [e for e in features if not is_constant(e)]  # others have no gaps that are features
+        return telling_gaps(used, code, p, self.task.levels)
 
     def _fit(self) -> Classifier:
         """Fit in a thread of its own, so that Ctrl-C is heard here and the fit ends where it is."""

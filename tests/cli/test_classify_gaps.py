@@ -60,6 +60,13 @@ def test_gaps_that_other_features_explain_are_not(classify: Any, desk: Any) -> N
     assert "missing tells" not in classify("--cv", "2").stderr
 
 
+def test_gaps_of_a_column_that_is_left_out_are_not(classify: Any, desk: Any) -> None:
+    rows = (line.split(",") for line in measured(200, 1).splitlines()[1:])
+    ticked = [f"{a},{'1' if lab else ''},{y}" for a, lab, y in rows]
+    desk.put("train.csv", "\n".join(["a,lab,y", *ticked]) + "\n")
+    assert "missing tells" not in classify("--cv", "2").stderr
+
+
 def test_indicators_tell_what_gaps_do(classify: Any) -> None:
     scores = {}
     for used in ("false", "true"):

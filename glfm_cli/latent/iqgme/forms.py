@@ -275,10 +275,15 @@ class Factored:
         return candidates(q.core, self.prior.core, s.core, least)
 
 
+def labelled_in(tables: Sequence[KnownRows]) -> int:
+    """Return how many rows have labels, or how many there are where none has one."""
+    return sum(int(one.labelled.sum()) for one in tables) or sum(len(one.x) for one in tables)
+
+
 def forms_of(config: IqgmeConfig, tables: Sequence[KnownRows]) -> list[Form]:
     """Return the forms that a configuration asks for, or those that suit the tables."""
     P = tables[0].n_features
-    every = forms_for(config, sum(len(one.x) for one in tables), P)
+    every = forms_for(config, sum(len(one.x) for one in tables), P, labelled_in(tables))
     return [Factored(config, tables, L) if L else Full(config, P) for L in every]
 
 

@@ -23,7 +23,7 @@ from glfm_cli.latent.iqgme.ascent import CoordinateAscent
 from glfm_cli.latent.iqgme.deviations import OwnSums
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.fit import ROUGH, Member, Start, begin, weights_of
-from glfm_cli.latent.iqgme.forms import Form, forms_of
+from glfm_cli.latent.iqgme.forms import Form, forms_of, labelled_in
 from glfm_cli.latent.iqgme.gibbs import GibbsState, start_gibbs, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.left_out_labels import (
@@ -203,7 +203,8 @@ class ExpertAscent(ExpertsModel):
         if not tables.config.average:
             return 0
         n_rows = sum(len(rows.x) for rows in tables.rows)
-        n_forms = len(forms_for(tables.config, n_rows, tables.rows[0].n_features))
+        sizes = n_rows, tables.rows[0].n_features, labelled_in(tables.rows)
+        n_forms = len(forms_for(tables.config, *sizes))
         return restart * n_forms // tables.restarts
 
     def enter(self, state: State, best_alone: bool) -> bool:

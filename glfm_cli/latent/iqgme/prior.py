@@ -121,36 +121,42 @@ def _most_factors(n_rows: int, n_features: int) -> int:
     return max(1, min(FACTORS, n_features // 2, n_rows // 4))
 
 
-def forms_for(config: IqgmeConfig, n_rows: int, n_features: int) -> tuple[int, ...]:
+def forms_for(
+    config: IqgmeConfig, n_rows: int, n_features: int, n_labelled: int
+) -> tuple[int, ...]:
     """Return how many factors experts have in each form that starts come in, 0 for none.
 
     Unless the configuration says, starts that predict together come in both where features are
-    many, but not so many that full covariances take too long, nor rows so many that these can do
-    without factors: which form is better differs from table to table, and so does it whether the
-    bound knows.
+    many, but not so many that full covariances take too long, nor labels so many that rules of all
+    features can be learnt from them: which form is better differs from table to table, and so does
+    it whether the bound knows.
     """
     factors = factors_for(config, n_rows, n_features)
     if config.factors is not None or not config.average:
         return (factors,)
-    if FEWEST <= n_features <= MOST_BOTH and n_rows <= ROWS_EACH * n_features:
+    if FEWEST <= n_features <= MOST_BOTH and n_labelled <= ROWS_EACH * n_features:
         return (factors, 0) if factors else (0, _most_factors(n_rows, n_features))
     return (factors,)
 
 
-def what_forms(config: IqgmeConfig, n_rows: int, n_features: int, starts: int) -> str | None:
+def what_forms(
+    config: IqgmeConfig, n_rows: int, n_features: int, n_labelled: int, starts: int
+) -> str | None:
     """Return what is to be said where the table decided that features depend on factors."""
     if config.factors is not None:
         return None
-    forms = forms_for(config, n_rows, n_features)[:starts]
+    forms = forms_for(config, n_rows, n_features, n_labelled)[:starts]
     factors = max(forms)
     if not factors:
         return None
-    more = 5 * n_features > n_rows
-    why = "more than a fifth of" if more else f"more than one for {ROWS_EACH} of"
+    rows = f"{n_rows} rows" if n_labelled == n_rows else f"{n_labelled} labelled rows"
+    why = f"more than one for {ROWS_EACH} of the {rows}"
+    if 5 * n_features > n_rows:
+        why = f"more than a fifth of the {n_rows} rows"
     who = "half of the starts describe" if 0 in forms else "experts describe"
     return (
-        f"{n_features} features are {why} the {n_rows} rows: {who} them by {factors} factors at "
-        "most (--set factors=0 for none)"
+        f"{n_features} features are {why}: {who} them by {factors} factors at most "
+        "(--set factors=0 for none)"
     )
 
 
