@@ -717,6 +717,12 @@ MUTANTS = {
     "columns explained by cells that were seen": Mutant(
         "exploration/map_explained.py", "x[part[:, d] == number] = np.nan", "pass", MAP
     ),
+    "features taken for nothing": Mutant(
+        "exploration/evidence.py",
+        "taken[order[-1]] = now[0][order[-1]]",
+        "taken[order[-1]] = z[order[-1]]",
+        "tests/test_evidence.py",
+    ),
     "gaps that chance makes named": Mutant(
         "exploration/lines.py",
         "least = max(TOGETHER, FAR / np.sqrt(max(n_rows, 1)))",

@@ -181,6 +181,19 @@ def test_features_are_taken_for_what_they_add(
     assert np.allclose(found.z[2], found.z[3])
 
 
+def test_a_feature_that_others_hide_has_to_do_with_the_columns_it_was_taken_for() -> None:
+    rng = np.random.default_rng(4)
+    z, w, noise = rng.normal(size=(3, 400))
+    w -= z * (z @ w) / (z @ z)
+    columns = {"a": z + 0.1 * noise, "b": w / w.std() - z / z.std() + 0.1 * noise, "c": noise}
+    _, scales = job_of(columns, dict.fromkeys(columns, "real"))
+    p = 0.5 + 0.1 * np.column_stack([z / z.std(), z / z.std() + w / w.std()])
+    found = weigh(two_halves(np.tile(p, (3, 1, 1))), scales, 0)
+    assert found.order == (0, 1)
+    assert abs(found.z[1, 1]) < found.null_level < abs(found.taken[1, 1])
+    assert found.credible[1, 1]
+
+
 def test_a_half_without_the_feature_takes_nothing_away(
     grouped: tuple[ExplorationJob, list[Scale], np.ndarray],
 ) -> None:

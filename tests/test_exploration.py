@@ -381,6 +381,13 @@ def test_columns_restrict_the_words_and_not_the_model(seed: int) -> None:
     [
         (Remainder(0, 0.0, 0.0), None),
         (
+            Remainder(47, 0.49, 0.83),
+            "47 more features, in at most 49 % of the rows, say no more than chance or those "
+            "shown; they explain 83 % of what all features explain (--all-features shows them). "
+            "Where columns move together by degrees, many features share what binds them: "
+            "components (--model bsvd) say it in fewer.",
+        ),
+        (
             Remainder(1, 0.04, 0.02),
             "1 more feature, in 4 % of the rows, says no more than chance or those shown; it "
             "explains 2 % of what all features explain (--all-features shows it).",

@@ -22,6 +22,7 @@ from glfm_cli.cli.app import run
 from glfm_cli.cli.console import Console
 from glfm_cli.errors import OutputError
 from glfm_cli.plots.completion import MAX_PANELS
+from glfm_cli.plots.factors import LABEL, _apart
 from glfm_cli.plots.panels import MAX_LEVELS, edges_of
 
 FAST: dict[str, Any] = {"chains": 1, "warmup": 3, "draws": 4, "threads": 1}
@@ -354,3 +355,13 @@ def test_bins_of_rounded_values_hold_as_many_steps_each(step: float) -> None:
     assert set(counts[1:-1]) == {4}
     exact = np.random.default_rng(0).normal(size=50)
     assert edges_of(exact, exact, exact, whole=False, logarithmic=False, n_bins=24).size == 25
+
+
+def test_names_of_components_that_lie_on_each_other_do_not_cover_one_another(seed: int) -> None:
+    points = np.random.default_rng(seed).uniform(0.0, 60.0, size=(12, 2))
+    down = np.array(_apart(points))
+    assert down[0] == 0.0
+    at = points - np.column_stack([np.zeros(12), down])
+    x, y = (np.abs(at[:, None, i] - at[None, :, i]) for i in range(2))
+    assert np.all((x >= LABEL[0]) | (y >= LABEL[1] - 1e-9) | np.eye(12, dtype=bool))
+    assert _apart(np.array([[0.0, 0.0], [200.0, 0.0], [0.0, 50.0]])) == [0.0, 0.0, 0.0]

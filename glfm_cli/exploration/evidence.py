@@ -44,17 +44,19 @@ class Evidence:
 
     null_level : of |z|
     z : (K, D) of the view of the column that says most, signed
+    taken : (K, D) z when a feature was taken, given those before it; 0 of features not taken
     order : the features that say more than chance and than those before them, the first first
     """
 
     null_level: float
     z: Array
+    taken: Array
     order: tuple[int, ...]
 
     @property
     def credible(self) -> Array:
         """Return (K, D) bool: the feature has to do with the column."""
-        return np.abs(self.z) > self.null_level
+        return np.maximum(np.abs(self.z), np.abs(self.taken)) > self.null_level
 
 
 @dataclass(frozen=True)
@@ -76,20 +78,22 @@ def weigh(crossed: Sequence[CrossFit], scales: Sequence[Scale], seed: int) -> Ev
     halves = [[_seen(one, i, scale) for i, scale in enumerate(scales)] for one in crossed]
     n_features = crossed[0].probability.shape[2] if crossed else 0
     if not n_features:
-        return Evidence(np.inf, np.zeros((0, len(scales))), ())
+        none = np.zeros((0, len(scales)))
+        return Evidence(np.inf, none, none, ())
     rng = np.random.default_rng(seed)
     level = null_level([column for columns in halves for column in columns], rng)
     times = np.maximum(np.sum([one.known for one in crossed], axis=0), 1)
     order: list[int] = []
     now = _averages(halves, times, order)
-    z = now[0]
+    z, taken = now[0], np.zeros_like(now[0])
     while len(order) < AT_MOST:
         above = np.abs(now[0]).max(axis=1) > level
         if not above.any():
             break
         order.append(int(np.argmax(np.where(above, np.sum(now[1] ** 2, axis=1), -1.0))))
+        taken[order[-1]] = now[0][order[-1]]
         now = _averages(halves, times, order)
-    return Evidence(level, z, tuple(order))
+    return Evidence(level, z, taken, tuple(order))
 
 
 def null_level(columns: Sequence[_ObservedCells], rng: np.random.Generator) -> float:

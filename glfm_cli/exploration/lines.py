@@ -17,7 +17,9 @@ _BECAUSE = {
 AGREED = 0.9  # stability of features of which chains agree
 TOGETHER = 0.3  # correlation of gaps from which columns are said to miss together, and
 FAR = 4.0  # how many standard errors that of unrelated gaps stays below
+OFTEN = 0.02  # share of rows that lack both, from which it matters
 MOST_PAIRS = 3
+MOSTLY = 0.5  # what features that are not shown explain, where others are
 
 NO_FEATURE = "No feature: nothing in this table binds columns together by more than chance."
 
@@ -65,9 +67,14 @@ def remainder_line(found: Exploration) -> str | None:
             f"1 more feature, in {share} of the rows, says no more than chance or those shown; it "
             f"explains {part} (--all-features shows it)."
         )
+    by_degrees = (
+        " Where columns move together by degrees, many features share what binds them: components "
+        "(--model bsvd) say it in fewer."
+    )
     return (
         f"{rest.number} more features, in at most {share} of the rows, say no more than chance or "
         f"those shown; they explain {part} (--all-features shows them)."
+        f"{by_degrees if found.features and rest.explained > MOSTLY else ''}"
     )
 
 
@@ -80,7 +87,12 @@ def missing_line(found: Exploration) -> str | None:
     least = max(TOGETHER, FAR / np.sqrt(max(n_rows, 1)))
     shown = {scale.d for scale in found.columns if scale.inside is None}
     some = [i for i, scale in enumerate(found.scales) if scale.d in shown]
-    pairs = [(phi[i, j], i, j) for i in some for j in some if i < j and phi[i, j] >= least]
+    pairs = [
+        (phi[i, j], i, j)
+        for i in some
+        for j in some
+        if i < j and phi[i, j] >= least and found.missing.together[i, j] >= OFTEN
+    ]
     if not pairs:
         return None
     pairs.sort(key=lambda pair: -pair[0])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration import FactorExploration
 from glfm_cli.plots.pages import PANEL, drawn, percent_axis
 from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, distinct, titled
@@ -18,6 +20,7 @@ from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, distinct, titled
 MOST_LEADING = 6  # components with a panel of their own
 MOST_SHARES, MOST_NODES = 20, 24
 LINE = 0.3  # correlation from which two components are joined
+LABEL = (64.0, 9.0)  # width and height, in points, that a component's name takes
 
 
 def plot_factors(found: FactorExploration, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -65,16 +68,32 @@ def _draw_graph(axes: Axes, found: FactorExploration) -> None:
         axes.plot(*at[[j, k]].T, color=colour, linewidth=width, alpha=0.5, zorder=1)
     size = np.array([component.share for component in found.components[:n]])
     axes.scatter(at[:, 0], at[:, 1], s=20.0 + 300.0 * size / size.max(), color=PREDICTED, zorder=2)
-    for (x, y), component in zip(at, found.components[:n], strict=True):
-        leading = (found.leading(component) or [""])[0]
-        axes.annotate(
-            f"{component.name} {leading}", (x, y), (4, 4), textcoords="offset points",
-            fontproperties=SMALL,
-        )  # fmt: skip
     axes.set_xticks([])
     axes.set_yticks([])
     axes.margins(0.25)
+    figure: Any = axes.get_figure(root=True)
+    points = axes.transData.transform(at) * 72.0 / figure.dpi
+    for i, (point, down) in enumerate(zip(at, _apart(points), strict=True)):
+        component = found.components[i]
+        leading = (found.leading(component) or [""])[0]
+        axes.annotate(
+            f"{component.name} {leading}", point, (4, 4 - down), textcoords="offset points",
+            fontproperties=SMALL,
+        )  # fmt: skip
     axes.spines[:].set_color(FAINT)
+
+
+def _apart(points: Array) -> list[float]:
+    """Return how far down the texts at some points (n, 2) go, so that none covers another."""
+    taken: list[tuple[float, float]] = []
+    moved = []
+    for x, y in points:
+        down = 0.0
+        while any(abs(x - a) < LABEL[0] and abs(y - down - b) < LABEL[1] for a, b in taken):
+            down += LABEL[1]
+        taken.append((x, y - down))
+        moved.append(down)
+    return moved
 
 
 def _draw_leading(axes: Axes, found: FactorExploration, k: int) -> None:
