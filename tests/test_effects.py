@@ -22,7 +22,7 @@ def trials_of(rows: Array, seed: int) -> Chain:
     rng = np.random.default_rng(seed)
     row, column = (index.ravel() for index in np.indices((rows.size, 20)))
     hits = rng.binomial(30, rows[row]).astype(np.float64)
-    link, x = BinomialLink("hits"), pack_trials(hits, np.full(hits.size, 30.0))
+    link, x = BinomialLink.of("hits"), pack_trials(hits, np.full(hits.size, 30.0))
     entries = Entries(row.astype(np.int32), column.astype(np.int32), (rows.size, 20))
     config = BsvdConfig(max_components=2, initial_components=0)
     problem = Problem(Bsvd(), config, (link,), (x,), layout=Sparse(entries))

@@ -34,7 +34,7 @@ from tests.statistical.bsvd_prior import make_links
 pytestmark = pytest.mark.kernels
 
 
-def cells_of(y: Array, observed: Array, weight: Array | None = None) -> Cells:
+def cells_of(y: Array, observed: Array) -> Cells:
     """Return a table of known pseudo-observations with a noise variance for each column."""
     n_columns = y.shape[1]
     return Cells(
@@ -48,15 +48,18 @@ def cells_of(y: Array, observed: Array, weight: Array | None = None) -> Cells:
         lower=np.zeros((0, 0)),
         upper=np.zeros((0, 0)),
         spread=np.ones(n_columns),
-        weight=weight,
     )
 
 
 def random_cells(seed: int, shape: tuple[int, int] = (7, 5)) -> Cells:
     rng = np.random.default_rng(seed)
-    return cells_of(
-        rng.normal(size=shape), rng.random(shape) < 0.6, rng.integers(1, 5, size=shape) * 1.0
-    )
+    return cells_of(rng.normal(size=shape), rng.random(shape) < 0.6)
+
+
+def weighed(cells: Cells, seed: int) -> tuple[Matrix, Array]:
+    """Return the storage of cells with random precisions, and these, 0 where none is observed."""
+    W = np.random.default_rng(seed + 1).integers(1, 5, cells.y.shape) * cells.observed
+    return replace(Matrix.of(cells), weight=W[cells.observed == 1].astype(np.float64)), W
 
 
 # Storage and kernels -------------------------------------------------------------------------
@@ -77,7 +80,7 @@ def test_storage_by_column_holds_the_same_cells_as_by_row(seed: int) -> None:
 def test_passes_over_cells_are_those_of_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cells = random_cells(seed)
-    matrix, W = Matrix.of(cells), cells.weight * cells.observed
+    matrix, W = weighed(cells, seed)
     rows, (n, m) = matrix.rows, cells.y.shape
     E, v, step = matrix.values(cells.y).copy(), rng.normal(size=m), rng.normal(size=n)
     precision = rng.gamma(2.0, size=m)
@@ -100,7 +103,7 @@ def test_units_have_the_normal_conditional_of_a_weighted_regression(
 ) -> None:
     rng = np.random.default_rng(seed)
     cells = random_cells(seed, (90, 80))  # more cells a unit than are gathered at a time
-    matrix = Matrix.of(cells)
+    matrix, W = weighed(cells, seed)
     side = matrix.rows if by_row else matrix.columns
     n, n_other = (90, 80) if by_row else (80, 90)
     own, other, H = (rng.normal(size=shape) for shape in ((n, 2), (n_other, 2), (n_other, 3)))
@@ -109,8 +112,7 @@ def test_units_have_the_normal_conditional_of_a_weighted_regression(
     regression = Regression(precision, own, other, H, prior, linear)
     with thread_pool(1) as each:
         found = regression.solve(side, matrix.weight, matrix.values(cells.y), rng, each)
-    Y, W = (cells.y, cells.weight * cells.observed)
-    Y, W = (Y, W) if by_row else (Y.T, W.T)
+    Y, W = (cells.y, W) if by_row else (cells.y.T, W.T)
     again = np.random.default_rng(seed)
     for shape in ((n, 2), (n_other, 2), (n_other, 3)):
         again.normal(size=shape)
