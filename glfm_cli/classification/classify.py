@@ -109,9 +109,7 @@ def classify(
     request = plan_request(source, types, target, sampling, saving, file)
     new = None if predict is None else read_new_rows(request.task, *as_table(predict), missing)
     if cv is not None:
-        check_folds(
-            *(request.task.code, request.task.levels, request.task.name, cv, request.task.groups)
-        )
+        request.check_folds(cv)
     elif new is None and not (request.keeping or complete or np.isnan(request.task.code).any()):
         raise nothing_to_predict()
     threads, limit = sampling.threads or available_threads(), sampling.time_limit
@@ -141,6 +139,11 @@ class FitRequest:
     def run_by(self, **how: Any) -> FitRequest:
         """Return the same, with what it runs on and who is told."""
         return replace(self, how=replace(self.how, **how))
+
+    def check_folds(self, n_folds: int) -> None:
+        """Raise when a fold would leave training rows without a label of each level."""
+        task = self.task
+        check_folds(task.code, task.levels, task.name, n_folds, task.groups)
 
     def validated(self, n_folds: int, runner: Runner | None) -> Classification:
         """Return what cross-validation predicts, its folds fitted by `runner`."""
