@@ -468,6 +468,10 @@ MUTANTS = {
     "small values counted twice": Mutant(
         "links/positive.py", "density + np.log1p(-of_zero), density)", "density, density)", LINKS
     ),
+    "every value a knot": Mutant("links/margins.py", "rank[k] + APART)", "rank[k] + 1)", MARGINS),
+    "knots that pass over shared values": Mutant(
+        "links/margins.py", "kept[1:] |= shared[:-1]", "kept[1:] |= shared[1:]", MARGINS
+    ),
     "ranks that end with the sample": Mutant(
         "links/margins.py", "    if counts[-1] == 1:\n", "    if False:\n", MARGINS
     ),

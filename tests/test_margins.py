@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 from glfm_cli.links.margins import (
+    FEWEST_FOR_TAILS,
     Margin,
     Reflected,
     Smooth,
@@ -74,8 +75,8 @@ def test_calibration_gives_mean_0_and_sd_1(shape: Shape, values: list[float]) ->
 
 
 @settings(max_examples=20)
-@given(values=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
-def test_rank_margin_passes_through_its_normal_scores(values: list[float]) -> None:
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=FEWEST_FOR_TAILS - 1))
+def test_rank_margin_of_few_values_passes_through_its_normal_scores(values: list[float]) -> None:
     x = np.array(values)
     assume(np.unique(x).size > 1)
     margin = rank_margin(x)
@@ -86,6 +87,34 @@ def test_rank_margin_passes_through_its_normal_scores(values: list[float]) -> No
     mid_rank = np.array([np.sum(x < v) + 0.5 * np.sum(x == v) for v in x]) / x.size
     scores = ndtri(mid_rank)
     np.testing.assert_allclose(y, (scores - scores.mean()) / scores.std(), atol=1e-9)
+
+
+def test_rank_margin_gives_unseen_values_the_density_of_their_law() -> None:
+    rng = np.random.default_rng(6)
+    unseen = rng.exponential(size=4000)
+    for n, loss in ((60, 0.12), (2000, 0.03)):
+        margin = rank_margin(rng.exponential(size=n))
+        y = margin.to_latent(unseen)
+        log_density = -0.5 * y**2 - 0.5 * np.log(2.0 * np.pi) + margin.log_slope(unseen)
+        assert -unseen.mean() - loss < log_density.mean()
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10**6), n=st.integers(FEWEST_FOR_TAILS, 300))
+def test_rank_margin_stays_near_the_empirical_distribution(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.exponential(size=n), np.full(n // 3, 0.7)])
+    margin = rank_margin(x)
+    values, counts = np.unique(x, return_counts=True)
+    upto = (np.cumsum(counts) - 0.5 * counts) / x.size
+    scores = ndtri(upto)
+    m, sd = (f(np.repeat(scores, counts)) for f in (np.mean, np.std))
+    found = ndtr(m + sd * margin.to_latent(values))
+    cells = 0.15 * x.size * 0.4 * sd + 10.0  # between knots, at most
+    assert np.abs(found - upto).max() < 0.5 * cells / x.size
+    shared = np.flatnonzero(counts >= 3) + np.array([-1, 0, 1])
+    exact = np.concatenate([[0, values.size - 1], shared])
+    np.testing.assert_allclose(found[exact], upto[exact], atol=1e-9)
 
 
 def test_rank_margin_gives_far_values_the_probability_of_a_pareto_tail() -> None:
