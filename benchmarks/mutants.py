@@ -231,12 +231,15 @@ MUTANTS = {
         "inference/hidden_cells.py", "        x[at] = np.nan\n", "", RECALIBRATION
     ),
     "sweeps of few rows left out": Mutant(
-        "inference/hidden_cells.py", "<= FEW_ROWS * folded", "< 0 * folded", RESUMING
+        "inference/resuming.py", "[sweeps] + [between]", "[0] + [0]", RESUMING
+    ),
+    "draws of one state": Mutant(
+        "inference/resuming.py", "[sweeps] + [between]", "[sweeps] + [0]", RESUMING
     ),
     "hidden cells in view of the sweeps": Mutant(
         "inference/hidden_cells.py",
-        "resumed(folded, again,",
-        "resumed(folded, problem,",
+        "            thinned, again,",
+        "            thinned, problem,",
         RESUMING,
     ),
     "missing cells at their means": Mutant(

@@ -11,12 +11,12 @@ import pytest
 from glfm_cli.completion import prepare
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.hidden_cells import Hidden, recalibrate, without_cells
-from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.resuming import resume_chain, resumed
 from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.latent.capabilities import Resumes
-from glfm_cli.latent.model import Problem
+from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.schema import Schema
 from glfm_cli.streams import Streams
 
@@ -47,6 +47,10 @@ def fitted(
         chains=2, warmup=30, draws=16, thin=2, seed=5,
     )  # fmt: skip
     return problem, sample(problem, plan).posterior
+
+
+def packed(model: LatentModel, draw: Draw) -> dict[str, bytes]:
+    return {key: value.tobytes() for key, value in model.pack(draw.latent).items()}
 
 
 def masked(problem: Problem, hidden: Hidden) -> Problem:
@@ -117,12 +121,17 @@ def test_of_few_rows_hidden_cells_are_forecast_as_by_refits(name: str) -> None:
 def test_candidates_that_go_on_are_weighed_by_what_they_have_not_seen() -> None:
     problem, posterior = fitted(table_of(40, 6, 1), "auto", {"forest": 1, "linear": 1, "glfm": 1})
     few = replace(posterior, chains=tuple(chain[:2] for chain in posterior.chains))
-    again = resumed(few, problem, seed=0, sweeps=1)
+    again, at_once = (resumed(few, problem, seed=0, sweeps=n) for n in (1, 0))
+    folded = fold_in(few, problem, seed=0)
     assert again.groups == few.groups
-    for before, after, which in zip(few.chains, again.chains, few.groups, strict=True):
-        goes_on = isinstance(problem.model.problem_of(problem, which).model, Resumes)
-        moved = [a is not b for a, b in zip(before, after, strict=True)]
-        assert moved == [goes_on] * len(before)
+    model = problem.model
+    chains = again.chains, at_once.chains, folded.chains, few.groups
+    for ours, first, theirs, which in zip(*chains, strict=True):
+        goes_on = isinstance(model.problem_of(problem, which).model, Resumes)
+        same = [packed(model, a) == packed(model, b) for a, b in zip(ours, theirs, strict=True)]
+        assert same == [not goes_on] * 2
+        assert packed(model, ours[0]) != packed(model, ours[1])
+        assert (packed(model, ours[0]) == packed(model, first[0])) == (not goes_on)
 
 
 def test_corrections_of_few_rows_do_not_depend_on_threads() -> None:

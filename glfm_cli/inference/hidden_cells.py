@@ -4,8 +4,8 @@ Some rows are taken once more with an eighth of their observed cells hidden, and
 with other eighths: more at once would leave rows less complete than they are. Under a few draws of
 every chain their latent variables are drawn anew from the cells that are left (folding.py), so that
 a forecast of a hidden cell owes nothing to the cell but its part in what all rows share. Of R rows
-that is about K / R for K weights a column: where rows are few, what they share is drawn anew, too,
-by a few sweeps of the chain without the hidden cells (resuming.py).
+that is about K / R for K weights a column: where all rows are taken, what they share is drawn anew,
+too, by a few sweeps of the chain without the hidden cells (resuming.py).
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
@@ -41,8 +41,7 @@ HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many: forecasts of fewer trees say too little of those of all
 FEWEST_DRAWS = 20
-FEW_ROWS = 10  # for each latent column: so many at most, and a cell counts in what rows share
-SWEEPS = 10  # that forget it
+SWEEPS, BETWEEN = 10, 3  # that forget a cell in what rows share; between draws after them
 EXPONENT_SD = 0.3  # of a normal prior of log a around 0
 EXPONENT_RANGE = 1.0  # of log a
 # Prior probability that levels need no correction: weak evidence is no reason to correct.
@@ -70,7 +69,7 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
 
     Returns: the same draws. Columns of numbers and of levels have a correction each; those where
         one value takes most cells have none. O(ROWS DRAWS) times the cost of
-        folding in a row, for each chain; of few rows also that of DRAWS SWEEPS sweeps.
+        folding in a row, for each chain; where all rows are taken, a few DRAWS sweeps.
     """
     few = posterior.weights is not None or posterior.n_draws < FEWEST_DRAWS
     if few or not problem.link_config.recalibrate:
@@ -169,10 +168,11 @@ def without_cells(
     least = OF_CANDIDATES if isinstance(posterior.model, Candidates) else 1
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
-    folded = fold_in(thinned, again, seed=time, threads=threads)
-    if groups is None and rows.size == problem.n_rows <= FEW_ROWS * folded.spans[-1][1]:
-        folded = resumed(folded, again, seed=time, sweeps=SWEEPS, threads=threads)
-    return folded, hidden
+    if groups is None and rows.size == problem.n_rows:
+        return resumed(
+            thinned, again, seed=time, sweeps=SWEEPS, between=BETWEEN, threads=threads
+        ), hidden
+    return fold_in(thinned, again, seed=time, threads=threads), hidden
 
 
 def fit_exponent(p: Array, codes: Array) -> float:

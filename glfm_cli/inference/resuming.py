@@ -8,13 +8,14 @@ drawn the rows' own latent variables without these cells, few sweeps are enough.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from glfm_cli.inference.chain import Chain, empty_cells, spans_of
 from glfm_cli.inference.executors import run_jobs
+from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.capabilities import Candidates, Resumes
 from glfm_cli.latent.model import Problem, gaussian
@@ -22,20 +23,34 @@ from glfm_cli.streams import START, Streams, column_step, seed_of_batch
 
 
 def resumed(
-    folded: Posterior, problem: Problem, *, seed: int, sweeps: int, threads: int = 1
+    posterior: Posterior,
+    problem: Problem,
+    *,
+    seed: int,
+    sweeps: int,
+    between: int = 1,
+    threads: int = 1,
 ) -> Posterior:
-    """Return draws that are so many sweeps of a chain on a problem away from those of `folded`.
+    """Return as many draws of a problem with fewer observed cells, of chains that go on from one.
 
-    folded : draws of the rows of the problem, whose latent variables have seen its cells alone;
-        those of models that cannot go on from a draw stay as they are
+    posterior : draws of all rows of the problem, with more of the cells in view. The rows' latent
+        variables are drawn anew from the last of each chain; draws of models that cannot go on
+        from one have their rows folded in, and no more.
+    sweeps, between : of a chain before its first draw, and between draws
     seed : the result depends on it, and not on `threads`
 
     Raises KeyboardInterrupt: at Ctrl-C; NumericalError: the model's numbers broke down.
     """
     stop = threading.Event()
+    goes_on = [_goes_on(problem, which) for which in posterior.groups]
+    starts = [c[-1:] if on else c for c, on in zip(posterior.chains, goes_on, strict=True)]
+    folded = fold_in(replace(posterior, chains=tuple(starts)), problem, seed=seed, threads=threads)
 
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
-        return lambda: _resumed(folded, problem, index, seed, sweeps, stop)
+        if not goes_on[index]:
+            return lambda: folded.chains[index]
+        after = [sweeps] + [between] * (len(posterior.chains[index]) - 1)
+        return lambda: _resumed(folded, problem, index, seed, after, stop)
 
     jobs = [job(index) for index in range(len(folded.chains))]
     chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
@@ -44,27 +59,41 @@ def resumed(
     return replace(folded, chains=tuple(chains))
 
 
+def _of_chain(problem: Problem, which: int) -> Problem:
+    """Return the problem as the model of one chain has it."""
+    model = problem.model
+    return model.problem_of(problem, which) if isinstance(model, Candidates) else problem
+
+
+def _goes_on(problem: Problem, which: int) -> bool:
+    return isinstance(_of_chain(problem, which).model, Resumes)
+
+
 def _resumed(
-    folded: Posterior, problem: Problem, index: int, seed: int, sweeps: int, stop: threading.Event
+    folded: Posterior,
+    problem: Problem,
+    index: int,
+    seed: int,
+    after: Sequence[int],
+    stop: threading.Event,
 ) -> tuple[Draw, ...]:
-    draws, which = folded.chains[index], folded.groups[index]
-    candidates = problem.model if isinstance(problem.model, Candidates) else None
-    if candidates is not None:
-        problem = candidates.problem_of(problem, which)
-    if not isinstance(problem.model, Resumes):
-        return draws
+    """Return draws of a chain, each after so many sweeps more."""
+    (draw,), which, model = folded.chains[index], folded.groups[index], problem.model
+    candidates = model if isinstance(model, Candidates) else None
+    own = draw if candidates is None else replace(draw, latent=candidates.own(draw.latent))
+    streams = Streams(seed_of_batch(seed, 1), index)
+    chain = resume_chain(_of_chain(problem, which), own, streams)
     found = []
-    for number, draw in enumerate(draws):
-        own = draw if candidates is None else replace(draw, latent=candidates.own(draw.latent))
-        chain = resume_chain(problem, own, Streams(seed_of_batch(seed, number + 1), index))
+    for sweeps in after:
         for _ in range(sweeps):
             if stop.is_set():
-                return draws
+                return ()
             chain.sweep(adapt=False)
         latent = chain.model.draw(chain.state)
         if candidates is not None:
             latent = candidates.mark(latent, which)
-        found.append(Draw(latent, chain.params, draw.trace))
+        params = tuple({name: value.copy() for name, value in p.items()} for p in chain.params)
+        found.append(Draw(latent, params, draw.trace))
     return tuple(found)
 
 
