@@ -231,10 +231,10 @@ MUTANTS = {
         "inference/hidden_cells.py", "        x[at] = np.nan\n", "", RECALIBRATION
     ),
     "sweeps of few rows left out": Mutant(
-        "inference/resuming.py", "[sweeps] + [between]", "[0] + [0]", RESUMING
+        "inference/resuming.py", "[sweeps] + [max(", "[0] + [0 * max(", RESUMING
     ),
     "draws of one state": Mutant(
-        "inference/resuming.py", "[sweeps] + [between]", "[sweeps] + [0]", RESUMING
+        "inference/resuming.py", "[sweeps] + [max(", "[sweeps] + [0 * max(", RESUMING
     ),
     "hidden cells in view of the sweeps": Mutant(
         "inference/hidden_cells.py",

@@ -121,7 +121,7 @@ def test_of_few_rows_hidden_cells_are_forecast_as_by_refits(name: str) -> None:
 def test_candidates_that_go_on_are_weighed_by_what_they_have_not_seen() -> None:
     problem, posterior = fitted(table_of(40, 6, 1), "auto", {"forest": 1, "linear": 1, "glfm": 1})
     few = replace(posterior, chains=tuple(chain[:2] for chain in posterior.chains))
-    again, at_once = (resumed(few, problem, seed=0, sweeps=n) for n in (1, 0))
+    again, at_once = (resumed(few, problem, seed=0, sweeps=n, draws=2) for n in (1, 0))
     folded = fold_in(few, problem, seed=0)
     assert again.groups == few.groups
     model = problem.model

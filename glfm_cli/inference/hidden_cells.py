@@ -41,7 +41,9 @@ HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many: forecasts of fewer trees say too little of those of all
 FEWEST_DRAWS = 20
-SWEEPS, BETWEEN = 10, 3  # that forget a cell in what rows share; between draws after them
+# Sweeps that forget a cell in what rows share, for so many rows and of fewer, where it counts more;
+# draws of each chain after them.
+SWEEPS, MOST_SWEEPS, OF_RESUMED = 10, 20, 7
 EXPONENT_SD = 0.3  # of a normal prior of log a around 0
 EXPONENT_RANGE = 1.0  # of log a
 # Prior probability that levels need no correction: weak evidence is no reason to correct.
@@ -169,8 +171,9 @@ def without_cells(
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     if groups is None and rows.size == problem.n_rows:
+        sweeps = min(SWEEPS * ROWS // problem.n_rows, MOST_SWEEPS)
         return resumed(
-            thinned, again, seed=time, sweeps=SWEEPS, between=BETWEEN, threads=threads
+            thinned, again, seed=time, sweeps=sweeps, draws=OF_RESUMED, threads=threads
         ), hidden
     return fold_in(thinned, again, seed=time, threads=threads), hidden
 

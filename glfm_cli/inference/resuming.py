@@ -28,15 +28,15 @@ def resumed(
     *,
     seed: int,
     sweeps: int,
-    between: int = 1,
+    draws: int,
     threads: int = 1,
 ) -> Posterior:
-    """Return as many draws of a problem with fewer observed cells, of chains that go on from one.
+    """Return draws of a problem with fewer observed cells, of chains that go on from one.
 
     posterior : draws of all rows of the problem, with more of the cells in view. The rows' latent
         variables are drawn anew from the last of each chain; draws of models that cannot go on
         from one have their rows folded in, and no more.
-    sweeps, between : of a chain before its first draw, and between draws
+    sweeps : of a chain before the first of its `draws`; a tenth of them lies between two
     seed : the result depends on it, and not on `threads`
 
     Raises KeyboardInterrupt: at Ctrl-C; NumericalError: the model's numbers broke down.
@@ -49,7 +49,7 @@ def resumed(
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
         if not goes_on[index]:
             return lambda: folded.chains[index]
-        after = [sweeps] + [between] * (len(posterior.chains[index]) - 1)
+        after = [sweeps] + [max(sweeps // 10, 1)] * (draws - 1)
         return lambda: _resumed(folded, problem, index, seed, after, stop)
 
     jobs = [job(index) for index in range(len(folded.chains))]
