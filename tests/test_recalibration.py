@@ -20,6 +20,7 @@ from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.hidden_cells import (
+    OF_RESUMED,
     TILT_PRIOR,
     fit_exponent,
     fit_tilt,
@@ -253,7 +254,7 @@ def test_each_time_other_cells_are_hidden_under_other_draws(run: tuple[Problem, 
         assert share == pytest.approx(0.25, abs=0.08)
     noise = [{float(d.latent.noise[0]) for d in folded.draws()} for folded, _ in parts]
     assert not noise[0] & noise[1]
-    assert [len(one) for one in noise] == [16, 16]
+    assert [len(one) for one in noise] == [OF_RESUMED * len(posterior.chains)] * 2
 
 
 def true_share(
