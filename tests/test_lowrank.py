@@ -97,27 +97,28 @@ def test_passes_over_cells_are_those_of_numpy(seed: int) -> None:
     np.testing.assert_allclose(E, matrix.values(left @ right.T), atol=1e-12)
 
 
-@pytest.mark.parametrize("by_row", [True, False])
+@pytest.mark.parametrize(("by_row", "q"), [(True, 3), (False, 3), (True, 7), (False, 20)])
 def test_units_have_the_normal_conditional_of_a_weighted_regression(
-    seed: int, by_row: bool
+    seed: int, by_row: bool, q: int
 ) -> None:
     rng = np.random.default_rng(seed)
     cells = random_cells(seed, (90, 80))  # more cells a unit than are gathered at a time
     matrix, W = weighed(cells, seed)
     side = matrix.rows if by_row else matrix.columns
     n, n_other = (90, 80) if by_row else (80, 90)
-    own, other, H = (rng.normal(size=shape) for shape in ((n, 2), (n_other, 2), (n_other, 3)))
+    shapes = (n, 2), (n_other, 2), (n_other, q)
+    own, other, H = (rng.normal(size=shape) for shape in shapes)
     precision = rng.gamma(2.0, size=n), rng.gamma(2.0, size=n_other)
-    prior, linear = np.array([1.0, 2.0, 0.5]), np.array([0.0, 1.0, -1.0])
+    prior, linear = np.linspace(0.5, 2.0, q), np.linspace(-1.0, 1.0, q)
     regression = Regression(precision, own, other, H, prior, linear)
     with thread_pool(1) as each:
         found = regression.solve(side, matrix.weight, matrix.values(cells.y), rng, each)
     Y, W = (cells.y, W) if by_row else (cells.y.T, W.T)
     again = np.random.default_rng(seed)
-    for shape in ((n, 2), (n_other, 2), (n_other, 3)):
+    for shape in shapes:
         again.normal(size=shape)
     again.gamma(2.0, size=n), again.gamma(2.0, size=n_other)
-    normals = again.standard_normal((n, 3))
+    normals = again.standard_normal((n, q))
     for u in (0, 17, n - 1):
         w = W[u] * precision[0][u] * precision[1]
         t = Y[u] - other @ own[u]
