@@ -309,6 +309,20 @@ def test_without_evidence_births_and_deaths_have_the_prior_of_the_rank(
     assert (0.1 < moved < 0.33) if a_sweep < 3 else (moved > 0.4)
 
 
+def test_a_start_by_births_that_fail_holds_the_means_of_both_sides(seed: int) -> None:
+    row, column = np.divmod(np.arange(120), 10)
+    layout = Sparse(Entries(row.astype(np.int32), column.astype(np.int32), (12, 10)))
+    values = (np.random.default_rng(seed).normal(size=120),)
+    problem = Problem(Bsvd(), BsvdConfig(), make_links(ColumnType.REAL), values, layout=layout)
+    chain = start_chain(problem, Streams(seed, 0))
+    assert not chain.state.on.all()
+    for _ in range(2):
+        left, right = chain.state.sides()
+        expected = np.einsum("nk,nk->n", left[row], right[column])
+        np.testing.assert_allclose(chain.state.x, expected, atol=1e-9)
+        chain.sweep(adapt=True)
+
+
 def test_one_component_stays(seed: int) -> None:
     state = begun(seed, 2).state
     single = replace(state, s=state.s[:1], on=state.on[:1])
