@@ -799,6 +799,39 @@ MUTANTS = {
         "A, t)",
         "tests/test_iqgme_levels.py",
     ),
+    "tries of the rank as often in large matrices": Mutant(
+        "latent/bsvd/births.py",
+        "n_steps(state) * rng.random() < A_SWEEP",
+        "rng.random() < A_SWEEP",
+        "tests/test_births.py",
+    ),
+    "evidence of a birth over one spread": Mutant(
+        "latent/bsvd/births.py",
+        "before**2 / loose",
+        "before**2 / spread",
+        "tests/test_births.py",
+    ),
+    "deaths weighed as births": Mutant(
+        "latent/bsvd/births.py",
+        "            log_weight += self._log_ratio(low, high)\n            if low",
+        "            log_weight -= self._log_ratio(low, high)\n            if low",
+        "tests/test_births.py",
+    ),
+    "columns that read the residuals of rows": Mutant(
+        "latent/bsvd/residuals.py", "(E, by_column(E)),", "(E, E),", "tests/test_births.py"
+    ),
+    "a direction of the first diagonal alone": Mutant(
+        "latent/bsvd/residuals.py",
+        "B[k, k + 1] = length",
+        "B[k, k + 1] = 0.0",
+        "tests/test_births.py",
+    ),
+    "a birth that is refused leaves residuals for means": Mutant(
+        "latent/bsvd/sampler.py",
+        "                else:\n                    moves.fill_means(state, each)\n",
+        "",
+        "tests/test_births.py",
+    ),
     "births by sums of another component": Mutant(
         "latent/bsvd/births.py",
         "            move()\n        self._sum()",

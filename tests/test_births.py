@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse.linalg import aslinearoperator
 from scipy.stats import halfnorm, norm
 
 from glfm_cli.arrays import Array
@@ -14,7 +13,9 @@ from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd import births
 from glfm_cli.latent.bsvd.config import BsvdConfig
+from glfm_cli.latent.bsvd.moves import scan
 from glfm_cli.latent.bsvd.prior_means import PriorMeans
+from glfm_cli.latent.bsvd.residuals import Residuals, leading_vector
 from glfm_cli.latent.bsvd.rotations import rotate_components
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sparse
@@ -259,7 +260,8 @@ def test_a_step_down_is_a_step_up_reversed() -> None:
             for i in rng.choice(direct.s.size, 2_500, p=weight / weight.sum()):
                 b_rows, b_columns = direct.b[[i]], direct.c[[i]]
                 s, own = float(direct.s[i]), (direct.V[i].copy(), b_rows, b_columns)
-                path = births._Path(state, E, own[0], s, *own[1:], 0, q, rng, each)
+                seen = Residuals.of(state, E, each)
+                path = births._Path(state, seen, own[0], s, *own[1:], 0, q, rng)
                 path._step(b, forward=forward)
                 old = (direct.V[i, 0], direct.b[i], direct.c[i], s)
                 new = (path.V[0], path.b_rows[0], path.b_columns[0], path.s)
@@ -278,11 +280,12 @@ def test_a_step_down_is_a_step_up_reversed() -> None:
         assert abs(up[:, i].mean() - expected) < 4.0 * error
 
 
-@pytest.mark.parametrize("odds", [0.5, 2.0])
+@pytest.mark.parametrize(("odds", "a_sweep"), [(0.5, 32), (2.0, 32), (1.0, 1)])
 def test_without_evidence_births_and_deaths_have_the_prior_of_the_rank(
-    odds: float, few_steps: None, monkeypatch: pytest.MonkeyPatch
+    odds: float, a_sweep: int, few_steps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(births, "FEWEST_STEPS", 3)
+    monkeypatch.setattr(births, "A_SWEEP", a_sweep)
     chain = begun(1)
     state = chain.state
     state.config = replace(state.config, on_mass=odds)  # that each of two components is on
@@ -301,6 +304,23 @@ def test_without_evidence_births_and_deaths_have_the_prior_of_the_rank(
     share = np.bincount(ranks, minlength=3) / len(ranks)
     law = np.array([1.0, 2.0 * odds, odds**2]) / (1.0 + odds) ** 2
     np.testing.assert_allclose(share, law, atol=0.08)
+    # A try takes three steps.
+    moved = np.count_nonzero(np.diff(ranks)) / len(ranks)
+    assert (0.1 < moved < 0.33) if a_sweep < 3 else (moved > 0.4)
+
+
+def test_a_start_by_births_that_fail_holds_the_means_of_both_sides(seed: int) -> None:
+    row, column = np.divmod(np.arange(120), 10)
+    layout = Sparse(Entries(row.astype(np.int32), column.astype(np.int32), (12, 10)))
+    values = (np.random.default_rng(seed).normal(size=120),)
+    problem = Problem(Bsvd(), BsvdConfig(), make_links(ColumnType.REAL), values, layout=layout)
+    chain = start_chain(problem, Streams(seed, 0))
+    assert not chain.state.on.all()
+    for _ in range(2):
+        left, right = chain.state.sides()
+        expected = np.einsum("nk,nk->n", left[row], right[column])
+        np.testing.assert_allclose(chain.state.x, expected, atol=1e-9)
+        chain.sweep(adapt=True)
 
 
 def test_one_component_stays(seed: int) -> None:
@@ -315,6 +335,38 @@ def test_one_component_stays(seed: int) -> None:
 @pytest.mark.parametrize("matrix", [[[3.0, 0.0, -4.0, 1.0]], [[3.0], [0.0], [-4.0]]])
 def test_births_into_a_single_row_or_column_begin_along_it(matrix: list[list[float]]) -> None:
     A = np.array(matrix)
-    found = births._singular_vector(aslinearoperator(A), np.random.default_rng(0))
+    found = leading_vector(A.dot, A.T.dot, np.linspace(0.5, 1.0, len(A)))
     expected = np.linalg.svd(A)[2][0]
-    assert abs(found @ expected) == pytest.approx(np.linalg.norm(found))
+    assert abs(found @ expected) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (40, 60), (5, 8)])
+def test_births_begin_along_what_residuals_show_most(seed: int, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=shape)
+    A += 4.0 * np.outer(*(rng.normal(size=n) for n in shape))
+    found = leading_vector(A.dot, A.T.dot, rng.normal(size=shape[0]))
+    assert abs(found @ np.linalg.svd(A)[2][0]) == pytest.approx(1.0, abs=1e-9)
+    few = np.outer(A[:, 0], A[0])  # of rank 1: nothing is left over after a step
+    found = leading_vector(few.dot, few.T.dot, rng.normal(size=shape[0]))
+    assert abs(found @ A[0]) == pytest.approx(np.linalg.norm(A[0]))
+    np.testing.assert_array_equal(
+        leading_vector((0 * A).dot, (0 * A.T).dot, np.ones(shape[0])), np.ones(shape[1])
+    )
+
+
+@pytest.mark.parametrize("own", [None, np.array([0.3, 1.2, 0.3, 0.7, 2.0])])
+def test_residuals_that_stay_have_the_sums_of_those_that_change(
+    seed: int, own: Array | None
+) -> None:
+    state, rng = begun(seed).state, np.random.default_rng(seed)
+    if own is not None:  # variances of cells beside the noise's
+        state = replace(state, matrix=replace(state.matrix, weight=own, own=own))
+    state.row_precision[:] = rng.gamma(2.0, size=3)
+    E = rng.normal(size=5)
+    with thread_pool(1) as each:
+        seen = Residuals.of(state, E, each)
+        for by_column, n in ((False, 2), (True, 3)):
+            V = rng.normal(size=n)
+            expected = scan(state.matrix, E, V, state.precision, each, by_column=by_column)
+            np.testing.assert_array_equal(seen.sums(V, by_column=by_column), expected)

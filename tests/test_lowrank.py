@@ -15,6 +15,7 @@ from glfm_cli import impute
 from glfm_cli._kernels import _bsvd
 from glfm_cli.arrays import Array
 from glfm_cli.completion.prepare import prepare
+from glfm_cli.errors import NumericalError
 from glfm_cli.inference import chain as chains
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.io import read_table
@@ -97,27 +98,28 @@ def test_passes_over_cells_are_those_of_numpy(seed: int) -> None:
     np.testing.assert_allclose(E, matrix.values(left @ right.T), atol=1e-12)
 
 
-@pytest.mark.parametrize("by_row", [True, False])
+@pytest.mark.parametrize(("by_row", "q"), [(True, 3), (False, 3), (True, 7), (False, 16)])
 def test_units_have_the_normal_conditional_of_a_weighted_regression(
-    seed: int, by_row: bool
+    seed: int, by_row: bool, q: int
 ) -> None:
     rng = np.random.default_rng(seed)
     cells = random_cells(seed, (90, 80))  # more cells a unit than are gathered at a time
     matrix, W = weighed(cells, seed)
     side = matrix.rows if by_row else matrix.columns
     n, n_other = (90, 80) if by_row else (80, 90)
-    own, other, H = (rng.normal(size=shape) for shape in ((n, 2), (n_other, 2), (n_other, 3)))
+    shapes = (n, 2), (n_other, 2), (n_other, q)
+    own, other, H = (rng.normal(size=shape) for shape in shapes)
     precision = rng.gamma(2.0, size=n), rng.gamma(2.0, size=n_other)
-    prior, linear = np.array([1.0, 2.0, 0.5]), np.array([0.0, 1.0, -1.0])
+    prior, linear = np.linspace(0.5, 2.0, q), np.linspace(-1.0, 1.0, q)
     regression = Regression(precision, own, other, H, prior, linear)
     with thread_pool(1) as each:
         found = regression.solve(side, matrix.weight, matrix.values(cells.y), rng, each)
     Y, W = (cells.y, W) if by_row else (cells.y.T, W.T)
     again = np.random.default_rng(seed)
-    for shape in ((n, 2), (n_other, 2), (n_other, 3)):
+    for shape in shapes:
         again.normal(size=shape)
     again.gamma(2.0, size=n), again.gamma(2.0, size=n_other)
-    normals = again.standard_normal((n, 3))
+    normals = again.standard_normal((n, q))
     for u in (0, 17, n - 1):
         w = W[u] * precision[0][u] * precision[1]
         t = Y[u] - other @ own[u]
@@ -129,6 +131,18 @@ def test_units_have_the_normal_conditional_of_a_weighted_regression(
         np.testing.assert_allclose(
             found.quadratic[u], w @ t**2 - b @ np.linalg.solve(P, b), rtol=1e-8
         )
+
+
+def test_a_precision_that_is_not_positive_definite_is_refused(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cells = random_cells(seed)
+    matrix, (n, m) = Matrix.of(cells), cells.y.shape
+    none, H = np.zeros((n, 0)), rng.normal(size=(m, 3))
+    prior = np.array([1.0, -1e6, 1.0])
+    ones = np.ones(n), np.ones(m)
+    regression = Regression(ones, none, np.zeros((m, 0)), H, prior, np.zeros(3))
+    with thread_pool(1) as each, pytest.raises(NumericalError, match="positive definiteness"):
+        regression.solve(matrix.rows, matrix.weight, matrix.values(cells.y), rng, each)
 
 
 # Posteriors of tiny matrices -----------------------------------------------------------------

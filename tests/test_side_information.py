@@ -14,6 +14,7 @@ from glfm_cli.latent.bsvd import Bsvd, births
 from glfm_cli.latent.bsvd.births import move_rank
 from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.prior_means import PriorMeans
+from glfm_cli.latent.bsvd.residuals import Residuals
 from glfm_cli.latent.bsvd.rotations import rotate_components
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.schema import ColumnType
@@ -148,7 +149,7 @@ def test_the_evidence_of_a_component_is_the_integral_over_its_rows(b: float, see
     each_row = logsumexp(b * (along - 0.5 * across) + norm.logpdf(at), axis=1)
     total = float(np.sum(each_row + np.log(at[1] - at[0])))
     assert np.abs(m).max() > 0.0
-    assert path._log_evidence(b) == pytest.approx(total, rel=1e-6, abs=1e-8)
+    assert path._log_evidence(0.0, b) == pytest.approx(total, rel=1e-6, abs=1e-8)
 
 
 def test_new_components_come_from_what_residuals_show(seed: int) -> None:
@@ -159,9 +160,10 @@ def test_new_components_come_from_what_residuals_show(seed: int) -> None:
     state, s = chain.state, np.sqrt(60 * 40)
     with thread_pool(1) as each:
         E = state.matrix.values(chain.cells.y) - state.x
-        q = births.ResidualLaw.of(state, E, np.random.default_rng(3), each)
+        seen = Residuals.of(state, E, each)
+        q = births.ResidualLaw.of(seen, state.alpha, np.random.default_rng(3))
         one = births._Path.begun(state, E, 0, rng, each)
-        same = births.ResidualLaw.of(state, E, np.random.default_rng(3), each)
+        same = births.ResidualLaw.of(seen, state.alpha, np.random.default_rng(3))
         U = []
         for _ in range(n):
             one.keep(state)

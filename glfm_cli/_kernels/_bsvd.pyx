@@ -14,8 +14,16 @@ no lock and draws no random numbers, so that blocks of units may be given to any
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from scipy.linalg.cython_blas cimport dgemv, dsyrk, dtrsv
-from scipy.linalg.cython_lapack cimport dpotrf
+from scipy.linalg.cython_blas cimport dtrsv
+
+cdef extern from "_vector.h" nogil:
+    enum: GLFM_LANES
+
+cdef extern from "_gram.h" nogil:
+    void glfm_gather(int n, const int* index, const double* a, int q, const double* x, int ld,
+                     double* H) noexcept
+    void glfm_add_products(int n, int ld, const double* H, double* Q) noexcept
+    int glfm_factor(int q, int ld, double* Q) noexcept
 
 cdef enum:
     CHUNK = 64  # cells gathered at a time: they stay in the nearest cache
@@ -95,9 +103,14 @@ def fill_means(
                 x[e] = total
 
 
+cdef int padded(int q) noexcept nogil:
+    """Return the length of a row of q regressors and a target, a multiple of GLFM_LANES."""
+    return (q + GLFM_LANES) & -GLFM_LANES
+
+
 def work_size(int q):
     """Return the length of the work array of `solve_units`."""
-    return CHUNK * (q + 1) + q * q
+    return CHUNK * (padded(q) + 1) + padded(q) * padded(q)
 
 
 def solve_units(
@@ -124,62 +137,56 @@ def solve_units(
     h the regressors of a cell. O(q^2) a cell, O(q^3) a unit. Return 0, or 1 + the first unit
     whose Q is not positive definite.
     """
-    cdef int q = <int> regressor.shape[1], p = <int> own.shape[1]
-    cdef int n, k, info = 0, one = 1
+    cdef int q = <int> regressor.shape[1], p = <int> own.shape[1], ld = padded(q)
+    cdef int n, k, i, info = 0, one = 1
     cdef Py_ssize_t u
-    cdef int64_t e, c, v
+    cdef int64_t e, end_of_chunk, c, v
     cdef bint weighted = weight.shape[0] > 0, by_row = cell.shape[0] == 0
-    cdef double w, t, total, root, unit = 1.0
-    cdef double* H = &work[0]
-    cdef double* target = H + CHUNK * q
-    cdef double* Q = target + CHUNK
+    cdef double w, t, total
+    cdef double* H = &work[0]    # rows [root w h, root w t]
+    cdef double* root = H + CHUNK * ld
+    cdef double* Q = root + CHUNK  # the precision, b in column q
     cdef double* b
-    cdef const double* h
     with nogil:
+        memset(H, 0, CHUNK * ld * sizeof(double))
         for u in range(start, end):
-            b = &mean[u, 0] if q else NULL
-            memset(Q, 0, q * q * sizeof(double))
-            for k in range(q):
-                b[k] = prior_linear[k]
+            memset(Q, 0, ld * ld * sizeof(double))
             total = 0.0
-            n = 0
-            for e in range(indptr[u], indptr[u + 1]):
-                c = e if by_row else cell[e]
-                v = index[e]
-                w = prec_own[u] * prec_other[v]
-                if weighted:
-                    w *= weight[c]
-                t = y[c]
-                for k in range(p):
-                    t -= own[u, k] * other[v, k]
-                total += w * t * t
-                if q == 0:
-                    continue
-                root = sqrt(w)
-                h = &regressor[v, 0]
-                for k in range(q):
-                    H[n * q + k] = root * h[k]
-                target[n] = root * t
-                n += 1
-                if n == CHUNK:
-                    dsyrk("L", "N", &q, &n, &unit, H, &q, &unit, Q, &q)
-                    dgemv("N", &q, &n, &unit, H, &q, target, &one, &unit, b, &one)
-                    n = 0
+            e = indptr[u]
+            while e < indptr[u + 1]:
+                end_of_chunk = min(e + CHUNK, indptr[u + 1])
+                n = <int> (end_of_chunk - e)
+                for k in range(n):
+                    c = e + k if by_row else cell[e + k]
+                    v = index[e + k]
+                    w = prec_own[u] * prec_other[v]
+                    if weighted:
+                        w *= weight[c]
+                    t = y[c]
+                    for i in range(p):
+                        t -= own[u, i] * other[v, i]
+                    total += w * t * t
+                    root[k] = sqrt(w)
+                    H[k * ld + q] = root[k] * t
+                if q > 0:
+                    glfm_gather(n, &index[e], root, q, &regressor[0, 0], ld, H)
+                    glfm_add_products(n, ld, H, Q)
+                e = end_of_chunk
             if q == 0:  # nothing to draw: all that is left over stays
                 quadratic[u] = total
                 continue
-            if n > 0:
-                dsyrk("L", "N", &q, &n, &unit, H, &q, &unit, Q, &q)
-                dgemv("N", &q, &n, &unit, H, &q, target, &one, &unit, b, &one)
             for k in range(q):
-                Q[k * q + k] += prior[k]
-            dpotrf("L", &q, Q, &q, &info)
+                Q[k * ld + k] += prior[k]
+                Q[k * ld + q] += prior_linear[k]
+            info = glfm_factor(q, ld, Q)
             if info != 0:
                 break
-            dtrsv("L", "N", "N", &q, Q, &q, b, &one)
+            b = &mean[u, 0]
             for k in range(q):
+                b[k] = Q[k * ld + q]
                 total -= b[k] * b[k]
             quadratic[u] = total
-            dtrsv("L", "T", "N", &q, Q, &q, b, &one)
-            dtrsv("L", "T", "N", &q, Q, &q, &deviation[u, 0], &one)
+            # Rows of U are columns of L = U'.
+            dtrsv("L", "T", "N", &q, Q, &ld, b, &one)
+            dtrsv("L", "T", "N", &q, Q, &ld, &deviation[u, 0], &one)
     return 0 if info == 0 else <int> u + 1

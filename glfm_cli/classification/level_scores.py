@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from glfm_cli.arrays import Array
@@ -95,6 +94,8 @@ def strength(count: Array) -> float:
 
     Infinite where the counts are nearly as probable without a difference between levels.
     """
+    from scipy.optimize import minimize_scalar  # takes long to import
+
     n, share = count.sum(axis=1), shares(count)
 
     def surprise(log_s: float) -> float:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.batches import BatchedImputation, plan_batches
 from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.cost import estimate_cost, missing_cells
@@ -313,6 +312,8 @@ def plan_imputation(
         guessed = table.notes if isinstance(table, NamedTable) else ()
         data = replace(data, notes=(*data.notes, *guessed, *files.notes(source)))
     if files.analysis is not None:
+        from glfm_cli.completion.analysis.versions import Compatible  # of few runs; slow
+
         assert isinstance(data, Data)
         run = task.problem if isinstance(task, Session) else task.posterior
         Compatible.of(files.analysis, data, run, task.configs, seed)

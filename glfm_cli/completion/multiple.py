@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.dependent import TableDraws
 from glfm_cli.completion.models import Asked, knows, model_of, named
 from glfm_cli.encoding import Data, blank, decode, flag_columns, placed
@@ -27,6 +26,9 @@ from glfm_cli.inference.precision import Precision
 from glfm_cli.io import STACKED, is_text_table, mark_written_type
 from glfm_cli.options import Sampling
 from glfm_cli.streams import TABLES, Streams
+
+if TYPE_CHECKING:
+    from glfm_cli.completion.analysis.versions import Compatible
 
 VERSION, ROW = STACKED
 # Regressions see what many features do to a table that is nearly linear: they add variation that

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.draws import draw_parts
 from glfm_cli.completion.estimates import in_numbers
 from glfm_cli.completion.extremes import extreme_estimates
@@ -179,6 +178,8 @@ class Completion(CompletionResult):
         """
         posterior, compatible = self.posterior, None
         if analysis is not None:
+            from glfm_cli.completion.analysis.versions import Compatible  # of few runs; slow
+
             assert self.configs is not None
             run = posterior, self.configs, self.seed, self.warmup
             compatible = Compatible.of(analysis, self.data, *run)

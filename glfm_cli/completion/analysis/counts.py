@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
-from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betaln, log_expit
 
 from glfm_cli.arrays import Array
@@ -69,6 +68,8 @@ class NegativeBinomial(Poisson):
         return np.asarray(betainc(1.0 / at.s2, np.floor(end) + 1.0, above))
 
     def fit(self, seen: Seen) -> RegressionDraw:
+        from scipy.optimize import minimize_scalar  # takes long to import
+
         def at(t: float) -> RegressionDraw:
             a = float(np.exp(t))
             return RegressionDraw(_Given(a).mode(seen), a)

@@ -8,7 +8,6 @@ are covariates of rows (left) and of columns (right).
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
@@ -34,13 +33,15 @@ def missingness_features(entries: Entries, requested: int) -> tuple[Array, Array
             value=requested,
             expected=f"a whole number from 1 to {most}, the shorter side of the matrix",
         )
+    from scipy import sparse  # of few runs, and takes as long to import as a table to encode
+
     mask = sparse.csr_matrix(
         (np.ones(entries.row.size), (entries.row, entries.column)), shape=entries.shape
     )
     if most <= max(DENSE, requested):
         left, size, right = np.linalg.svd(mask.toarray(), full_matrices=False)
     else:
-        from scipy.sparse.linalg import svds  # takes as long to import as a small table to encode
+        from scipy.sparse.linalg import svds
 
         # A start without chance: the same cells give the same covariates.
         left, size, right = svds(mask, k=requested, v0=np.ones(most))

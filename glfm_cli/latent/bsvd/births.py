@@ -23,7 +23,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse.linalg import LinearOperator, svds
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
@@ -32,23 +31,31 @@ from glfm_cli.latent.bsvd.moves import (
     BsvdState,
     positive_normal,
     prior_log_odds,
-    scan,
     shift,
 )
+from glfm_cli.latent.bsvd.residuals import Residuals, leading_vector
 
 FEWEST_STEPS, MOST_STEPS = 16, 128  # of temperature
 UNITS = 100  # rows and columns that a step is for
+A_SWEEP = 32  # steps a sweep at most, on average: a larger matrix has fewer tries
 FITS = 8  # turns of U and V for q, which begin with
 ALONG = 0.5  # of V, of length 1, along a singular vector
-TOLERANCE = 0.01  # that is right to this
 
 
 def move_rank(state: BsvdState, E: Array, rng: Generator, each: Each) -> None:
-    """Try to bring in some component or to take it away; `E` (m,), the residuals, follow."""
+    """Try to bring in some component or to take it away; `E` (m,), the residuals, follow.
+
+    In some sweeps only, drawn whatever the state is, where a try takes more than `A_SWEEP` steps.
+    """
     K = state.s.size
-    if K > 1:  # a single component is always on
+    if K > 1 and n_steps(state) * rng.random() < A_SWEEP:  # a single component is always on
         k = int(rng.integers(K))
         (take_away if state.on[k] else bring_in)(state, E, k, rng, each)
+
+
+def n_steps(state: BsvdState) -> int:
+    """Return how many temperatures a component takes from 0 to 1."""
+    return int(np.clip(sum(state.matrix.shape) // UNITS, FEWEST_STEPS, MOST_STEPS))
 
 
 def bring_in(state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> bool:
@@ -85,18 +92,14 @@ class ResidualLaw:
     sd_of_s: float
 
     @classmethod
-    def of(cls, state: BsvdState, E: Array, rng: Generator, each: Each) -> ResidualLaw:
-        """Return the law of the component that residuals E (m,) show; covariates have no say.
+    def of(cls, seen: Residuals, alpha: float, rng: Generator) -> ResidualLaw:
+        """Return the law of the component that residuals show; covariates have no say.
 
         V, and U alike, in turn, with means and variances of the other side [Lesieur, Krzakala and
         Zdeborova 2017]:  V_j = s sum_i w E U_i / (J + s^2 sum_i w (U_i^2 + var U_i)),
         var V_j = 1 / (J + s^2 sum_i w U_i^2), and s such that both have length 1.
         """
-        n_rows, n_columns = state.matrix.shape
-
-        def sums(V: Array, *, by_column: bool = False) -> tuple[Array, Array]:
-            """Return sum w E V and sum w V^2."""
-            return scan(state.matrix, E, V, state.precision, each, by_column=by_column)
+        (n_rows, n_columns), sums = seen.shape, seen.sums
 
         def told(mean: Array, variance: Array, by_column: bool) -> tuple[Array, Array]:
             """Return means and variances of one side, given those of the other."""
@@ -111,15 +114,13 @@ class ResidualLaw:
         )
         # Below s^2 noise hides a component [Baik, Ben Arous and Peche 2005]; twice that.
         hidden = np.sqrt(n_rows * n_columns) / max(float(of_rows.mean()), SMALLEST)
-        s = np.sqrt(min(2.0 * hidden, 1.0 / state.alpha))
+        s = np.sqrt(min(2.0 * hidden, 1.0 / alpha))
         a, b = ((n.size + s * s * n) ** -0.5 for n in (of_rows, of_columns))
-        operator = LinearOperator(
-            state.matrix.shape,
-            matvec=lambda x: a * sums(b * np.ravel(x))[0],
-            rmatvec=lambda x: b * sums(a * np.ravel(x), by_column=True)[0],
-            dtype=np.float64,
+        V = b * leading_vector(
+            lambda x: a * sums(b * x)[0],
+            lambda x: b * sums(a * x, by_column=True)[0],
+            rng.standard_normal(n_rows),
         )
-        V = b * _singular_vector(operator, rng)
         V *= ALONG / np.linalg.norm(V)
         of_V = np.full(n_columns, (1.0 - ALONG**2) / n_columns)
         for _ in range(FITS):
@@ -138,24 +139,12 @@ class ResidualLaw:
         return -0.5 * float(np.sum(squares) + of_s)
 
 
-def _singular_vector(A: LinearOperator, rng: Generator) -> Array:
-    """Return about the right singular vector of the largest singular value."""
-    first = rng.standard_normal(min(A.shape))
-    unit = np.linalg.norm(A.matvec(np.ones(A.shape[1])))
-    if A.shape[0] == 1 and np.any(row := A.rmatvec(np.ones(1))):
-        return np.asarray(row)
-    if unit == 0.0 or min(A.shape) == 1:
-        return np.ones(A.shape[1])
-    vectors = svds(A * (1.0 / unit), 1, v0=first, tol=TOLERANCE, return_singular_vectors="vh")[2]
-    return np.asarray(vectors[0])
-
-
 @dataclass
 class _Path:
     """A component on its way, without the others: V, s, and what covariates say of U and V."""
 
     state: BsvdState
-    E: Array
+    seen: Residuals
     V: Array
     s: float
     b_rows: Array
@@ -163,7 +152,6 @@ class _Path:
     k: int
     first: ResidualLaw
     rng: Generator
-    each: Each
     sums: tuple[Array, Array] = field(init=False)  # R and Q of the rows, for V
 
     def __post_init__(self) -> None:
@@ -175,29 +163,31 @@ class _Path:
         sides = state.of_rows, state.of_columns
         b_rows, b_columns = (side.factors[:, k].copy() for side in sides)
         V = np.ascontiguousarray(state.V[:, k])
-        q, s = ResidualLaw.of(state, E, rng, each), float(state.s[k])
-        return cls(state, E, V, s, b_rows, b_columns, k, q, rng, each)
+        seen = Residuals.of(state, E, each)
+        q, s = ResidualLaw.of(seen, state.alpha, rng), float(state.s[k])
+        return cls(state, seen, V, s, b_rows, b_columns, k, q, rng)
 
     @classmethod
     def begun(cls, state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> _Path:
         """Return a component where b is 0."""
-        q = ResidualLaw.of(state, E, rng, each)
+        seen = Residuals.of(state, E, each)
+        q = ResidualLaw.of(seen, state.alpha, rng)
         b_rows, b_columns = (side.renewed(rng) for side in (state.of_rows, state.of_columns))
         V = q.V + rng.standard_normal(q.V.size) * np.sqrt(q.variance)
         s = positive_normal(q.s, q.sd_of_s, rng)
-        return cls(state, E, V, s, b_rows, b_columns, k, q, rng, each)
+        return cls(state, seen, V, s, b_rows, b_columns, k, q, rng)
 
     @property
     def temperatures(self) -> Array:
         """Return b, from 0 to 1; work lost on the way is as the numbers moved over their steps."""
-        n_steps = int(np.clip(sum(self.state.matrix.shape) // UNITS, FEWEST_STEPS, MOST_STEPS))
-        return np.arange(n_steps + 1) / n_steps
+        n = n_steps(self.state)
+        return np.arange(n + 1) / n
 
     def up(self) -> float:
         """Bring it in, and return the log weight."""
         log_weight = 0.0
         for low, high in pairwise(self.temperatures):
-            log_weight += self._log_density(high) - self._log_density(low)
+            log_weight += self._log_ratio(low, high)
             if high < 1.0:
                 self._step(high, forward=True)
         return log_weight
@@ -206,7 +196,7 @@ class _Path:
         """Take it away, and return the log weight of the way back."""
         log_weight = 0.0
         for high, low in pairwise(self.temperatures[::-1]):
-            log_weight += self._log_density(high) - self._log_density(low)
+            log_weight += self._log_ratio(low, high)
             if low > 0.0:
                 self._step(low, forward=False)
         return log_weight
@@ -218,36 +208,42 @@ class _Path:
         state.of_rows.factors[:, k], state.of_columns.factors[:, k] = self.b_rows, self.b_columns
 
     def _sum(self) -> None:
-        self.sums = scan(self.state.matrix, self.E, self.V, self.state.precision, self.each)
+        self.sums = self.seen.sums(self.V)
 
-    def _linear_and_spread(self, b: float) -> tuple[Array, Array, Array]:
+    def _linear_and_spread(self, b: float) -> tuple[Array, Array]:
         R, Q = self.sums
-        n, m = R.size, self.state.of_rows.X @ self.b_rows
-        return b * self.s * R + n * m, n + b * self.s**2 * Q, m
+        return b * self.s * R + R.size * self._mean, R.size + b * self.s**2 * Q
 
-    def _log_evidence(self, b: float) -> float:
-        linear, spread, m = self._linear_and_spread(b)
-        n = m.size
-        return 0.5 * float(np.sum(linear**2 / spread - n * m * m - np.log(spread / n)))
+    @property
+    def _mean(self) -> Array | float:
+        """The prior mean of U (I,)."""
+        means = self.state.of_rows
+        return means.X @ self.b_rows if means.p else 0.0
 
-    def _log_density(self, b: float) -> float:
-        """Return that of V and s, but for coefficients' own."""
+    def _log_ratio(self, low: float, high: float) -> float:
+        """Return the log density of V and s at one temperature less that at another."""
         n, alpha = self.V.size, self.state.alpha
         own = self.V - self.state.of_columns.X @ self.b_columns
         prior = n * (np.log(n / (2.0 * np.pi)) - float(own @ own))
         prior += np.log(2.0 * alpha / np.pi) - alpha * self.s**2
-        before = (1.0 - b) * self.first.log_density(self.V, self.s)
-        return before + 0.5 * b * float(prior) + self._log_evidence(b)
+        gain = (high - low) * (0.5 * float(prior) - self.first.log_density(self.V, self.s))
+        return gain + self._log_evidence(low, high)
+
+    def _log_evidence(self, low: float, high: float) -> float:
+        """Return the sum of log Z_i at one temperature less that at another."""
+        (before, loose), (linear, spread) = map(self._linear_and_spread, (low, high))
+        squares = linear**2 / spread - before**2 / loose
+        return 0.5 * float(np.sum(squares - np.log(spread / loose)))
 
     def _draw_U(self, b: float) -> Array:
-        linear, spread, _ = self._linear_and_spread(b)
+        linear, spread = self._linear_and_spread(b)
         return linear / spread + self.rng.standard_normal(spread.size) / np.sqrt(spread)
 
     def _step(self, b: float, *, forward: bool) -> None:
         """Move V, s and coefficients given U, U drawn first: one way, or that way reversed."""
         state, rng, q = self.state, self.rng, self.first
         U = self._draw_U(b)
-        R, Q = scan(state.matrix, self.E, U, state.precision, self.each, by_column=True)
+        R, Q = self.seen.sums(U, by_column=True)
         n = R.size
 
         def draw_V() -> None:

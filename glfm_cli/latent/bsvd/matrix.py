@@ -91,6 +91,13 @@ class Matrix:
         else:
             y.reshape(-1)[self.place] = values
 
+    def by_column(self, values: Array) -> Array:
+        """Return numbers of the cells (m,), which are in row order, in column order."""
+        out = np.empty_like(values)
+        for part in self.parts():
+            out[part] = values[self.columns.cell[part]]
+        return out
+
     def parts(self) -> Iterator[slice]:
         """Yield the cells in parts, for what would need much memory if done with all at once."""
         for start in range(0, self.n_cells, PART):

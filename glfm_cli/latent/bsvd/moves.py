@@ -162,9 +162,21 @@ def scan(
     """
     units = matrix.columns if by_column else matrix.rows
     own, other = precision[::-1] if by_column else precision
+    return scan_side(units, matrix.weight, E, V, own, other, each)
+
+
+def scan_side(
+    units: UnitCells, weight: Array, E: Array, V: Array, own: Array, other: Array, each: Each
+) -> tuple[Array, Array]:
+    """Return sum w E V and sum w V^2 of every unit of a side.
+
+    own, other : precisions of the units (n,), and of the others (n_other,), as V
+    """
     R, Q = np.empty(units.n), np.empty(units.n)
-    v = np.stack([other * V, other * V * V], axis=1)
-    fixed = units.indptr, units.index, units.cell, matrix.weight, v, E, R, Q
+    v = np.empty((V.size, 2))
+    np.multiply(other, V, out=v[:, 0])
+    np.multiply(v[:, 0], V, out=v[:, 1])
+    fixed = units.indptr, units.index, units.cell, weight, v, E, R, Q
     each(units, lambda a, b: _bsvd.scan_component(a, b, *fixed))
     R *= own
     Q *= own

@@ -108,10 +108,12 @@ class Bsvd(PlainModel):
                 self._blocks(state, cells, streams, each)
             failed = 0
             while chosen and failed < FAILURES and not state.on.all():
-                E, k = state.matrix.values(cells.y) - state.x, int(np.argmin(state.on))
-                if bring_in(state, E, k, rng, each):
+                E = _residuals(state, cells)
+                if bring_in(state, E, int(np.argmin(state.on)), rng, each):
                     self._blocks(state, cells, streams, each)
                     failed = 0
+                else:
+                    moves.fill_means(state, each)
                 failed += 1
         return state
 
@@ -123,11 +125,10 @@ class Bsvd(PlainModel):
         if state.matrix.shape[1] == 0:
             return
         with thread_pool(cells.threads) as each:
-            E = state.matrix.values(cells.y) - state.x
+            E = _residuals(state, cells)
             if state.design.one_kind:
                 move_rank(state, E, streams.get(PARTS), each)
             moves.draw_components(state, E, streams.get(PARTS), each)
-            del E  # gone before the blocks need memory
             self._blocks(state, cells, streams, each)
 
     def _blocks(self, state: moves.BsvdState, cells: Cells, streams: Streams, each: Each) -> None:
@@ -360,6 +361,11 @@ class Bsvd(PlainModel):
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> BsvdDraw:
         return BsvdDraw.unpack(arrays, sizes)
+
+
+def _residuals(state: moves.BsvdState, cells: Cells) -> Array:
+    """Return y - x (m,), in the memory of x, which has to be filled anew."""
+    return np.subtract(state.matrix.values(cells.y), state.x, out=state.x)
 
 
 def _empty_state(cells: Cells, config: BsvdConfig) -> moves.BsvdState:
