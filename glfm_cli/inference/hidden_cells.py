@@ -41,9 +41,9 @@ HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many: forecasts of fewer trees say too little of those of all
 FEWEST_DRAWS = 20
-# Sweeps that forget a cell in what rows share, for so many rows and of fewer, where it counts more;
-# draws of each chain after them.
-SWEEPS, MOST_SWEEPS, OF_RESUMED = 10, 20, 7
+# Sweeps that forget a cell in what rows share, and of fewer rows, where it counts more: up to so
+# many, so many rows together; draws of each chain after them.
+SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
 EXPONENT_SD = 0.3  # of a normal prior of log a around 0
 EXPONENT_RANGE = 1.0  # of log a
 # Prior probability that levels need no correction: weak evidence is no reason to correct.
@@ -171,7 +171,7 @@ def without_cells(
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     if groups is None and rows.size == problem.n_rows:
-        sweeps = min(SWEEPS * ROWS // problem.n_rows, MOST_SWEEPS)
+        sweeps = int(np.clip(ROW_SWEEPS // max(problem.n_rows, 1), SWEEPS, MOST_SWEEPS))
         return resumed(
             thinned, again, seed=time, sweeps=sweeps, draws=OF_RESUMED, threads=threads
         ), hidden

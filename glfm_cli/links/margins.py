@@ -282,18 +282,32 @@ def rank_margin(x: Array, n_below: int = 0) -> Interpolated:
 
 
 def _smoothed(x: Array, y: Array, counts: Array) -> tuple[Array, Array]:
-    """Return knots of a smooth increasing curve near (x, y), each of so many cells.
-
-    Between what is left of the knots it is a monotone cubic [Fritsch and Butland 1984].
-    """
-    from scipy.interpolate import PchipInterpolator
-
+    """Return knots of a smooth increasing curve near (x, y), each of so many cells."""
     at = _apart(y, counts)
     lines = np.ceil(np.diff(y[at]) / LINE).astype(np.intp)
     ends = np.concatenate([[0], np.cumsum(lines)])
     fine = np.interp(np.arange(ends[-1] + 1), ends, y[at])
     unit = power_of_two(x)
-    return PchipInterpolator(y[at], x[at] / unit)(fine) * unit, fine
+    return monotone_cubic(y[at], x[at] / unit, fine) * unit, fine
+
+
+def monotone_cubic(x: Array, y: Array, at: Array) -> Array:
+    """Return y(at) of the increasing cubic pieces through increasing (x, y) [Fritsch and Butland
+    1984], whose ends are straight.
+
+    SciPy has them, too, in a package that takes longer to import than small tables to read.
+    """
+    h, slope = np.diff(x), np.diff(y) / np.diff(x)
+    with np.errstate(divide="ignore"):  # flat pieces have flat ends
+        a, b = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
+        inner = (a + b) / (a / slope[:-1] + b / slope[1:])
+    d = np.concatenate([slope[:1], inner, slope[-1:]])
+    k = np.clip(np.searchsorted(x, at, "right") - 1, 0, h.size - 1)
+    t = at - x[k]
+    bend = 3.0 * slope[k] - 2.0 * d[k] - d[k + 1]
+    twist = d[k] + d[k + 1] - 2.0 * slope[k]
+    r = t / h[k]
+    return np.asarray(y[k] + t * (d[k] + r * (bend + r * twist)))
 
 
 def _apart(y: Array, counts: Array) -> Array:
