@@ -151,6 +151,12 @@ MUTANTS = {
     "ranks go before logarithms": Mutant(
         "links/positive.py", "Log() if log else Softplus(scale)", "Softplus(scale)", MARGINS
     ),
+    "a model that starts beside groups from y itself": Mutant(
+        "latent/grouped.py",
+        "        cells.y -= np.where(observed, w, 0.0)\n",
+        "",
+        "tests/test_panels.py",
+    ),
     "intercepts go the wrong way with others": Mutant(
         "latent/row_effects.py",
         "mean, precision = self.m[s] - away",
