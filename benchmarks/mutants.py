@@ -151,6 +151,12 @@ MUTANTS = {
     "ranks go before logarithms": Mutant(
         "links/positive.py", "Log() if log else Softplus(scale)", "Softplus(scale)", MARGINS
     ),
+    "sums that follow, whatever their column can hold": Mutant(
+        "inference/equations.py",
+        "good = self.allowed(one.d, at, value, cells, ends)",
+        "good = np.isfinite(value)",
+        "tests/test_equations.py",
+    ),
     "a model that starts beside groups from y itself": Mutant(
         "latent/grouped.py",
         "        cells.y -= np.where(observed, w, 0.0)\n",

@@ -11,6 +11,9 @@ as it is and of M - 1 more, drawn from p(x_i), one is chosen in proportion to p(
 for the x_j that follows [Tjelmeland 2004]. A value with
 a probability of its own is one that p(x_i) may give. Equations are visited from the outside in: a
 result that was drawn is known to its own parts. Cost: O(k^2 M) densities a row.
+
+Where the result is missing, too, it follows, and x_1, ..., x_k are drawn again until its column can
+hold it: assets, of equity that may be negative, are above 0.
 """
 
 from __future__ import annotations
@@ -70,6 +73,24 @@ class Equations:
                 self.moved[d] = (several & ~fixed[d]) | self.moved.get(d, False)
             for d in one.of:
                 fixed[d] |= known
+        for one in relations.equations:
+            open_rows = ~fixed[one.d] & np.all([there[d] for d in (one.d, *one.of)], axis=0)
+            for d in self._drawn_again(one) if self._may_fail(one) else ():
+                self.moved[d] = (open_rows & ~fixed[d]) | self.moved.get(d, False)
+
+    def _may_fail(self, one: Relation) -> bool:
+        """Return whether inputs may give a result that its column cannot hold."""
+        own, parts = self.columns[one.d], [self.columns[d].column for d in one.of]
+        low, high = own.column.bounds
+        least = 0.0 if own.column.positive or own.column.integral else -np.inf
+        positive = one.is_sum and all(part.positive or part.integral for part in parts)
+        bounded = max(least, -np.inf if low is None else low) > (0.0 if positive else -np.inf)
+        held = own.ends is not None or any(one.d in pair for pair in self.less)
+        return bounded or high is not None or held
+
+    def _drawn_again(self, one: Relation) -> list[int]:
+        """Return the inputs that follow from no equation themselves."""
+        return [d for d in one.of if all(d != other.d for other in self.outside_in)]
 
     def redraw(
         self, block: RowsOfDraw, found: Mapping[int, Array], rng: np.random.Generator
@@ -100,8 +121,55 @@ class Equations:
                 self._of_one(one, block, cells, ends, free_cells, rng)
             for d in one.of:
                 fixed[d] |= known
+        for one in self.outside_in[::-1]:
+            if self._may_fail(one):
+                self._until_possible(one, block, cells, ends, fixed, rng)
+            named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
+            value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
+            cells[one.d] = np.where(~fixed[one.d] & np.isfinite(value), value, cells[one.d])
         for d in self.involved & block.rows.keys():
             found[d][:] = cells[d][block.rows[d]]
+
+    def _until_possible(
+        self,
+        one: Relation,
+        block: RowsOfDraw,
+        cells: dict[int, Array],
+        ends: Mapping[int, Array],
+        fixed: Mapping[int, Array],
+        rng: np.random.Generator,
+    ) -> None:
+        """Draw inputs again in rows whose result follows and is none of its column, in place.
+
+        Of M draws of all of them the first with a possible result, three times; of rows without one
+        an input follows from the result as that was drawn by itself.
+        """
+        inputs = self._drawn_again(one)
+        there = ~np.any([np.isnan(cells[d]) for d in (one.d, *one.of)], axis=0) & ~fixed[one.d]
+        at = np.flatnonzero(there & np.any([~fixed[d] for d in inputs], axis=0))
+        for tries in range(ROUNDS + 1):
+            shape = at.size, CANDIDATES if tries else 1
+            every = np.repeat(at, shape[1])
+            x = {d: cells[d][every].reshape(shape) for d in one.of}
+            for d in inputs if tries else ():
+                law, params = block.law.column(d, every), block.draw.params[d]
+                free = ~fixed[d][every].reshape(shape)
+                x[d] = np.where(free, self.links[d].sample(law, params, rng).reshape(shape), x[d])
+            named = {name: x[d] for name, d in zip(one.formula.names, one.of, strict=True)}
+            value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
+            value = np.rint(value) if self.columns[one.d].column.integral else value
+            good = self.allowed(one.d, at, value, cells, ends)
+            for d in inputs:
+                good &= fixed[d][at, None] | self.allowed(d, at, x[d], cells, ends)
+            row, first = np.arange(at.size), np.argmax(good, axis=1)
+            found = good[row, first]
+            for d in inputs:
+                cells[d][at[found]] = x[d][row, first][found]
+            at = at[~found]
+        left = np.isin(np.arange(there.size), at)
+        open_cells = {d: left & ~fixed[d] for d in inputs}
+        nowhere = {d: np.zeros_like(left) for d in (one.d, *one.of) if d not in inputs}
+        enforce(self.columns, cells, one, open_cells | nowhere)
 
     def _of_one(
         self,
