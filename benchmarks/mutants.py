@@ -152,8 +152,8 @@ MUTANTS = {
         "links/positive.py", "Log() if log else Softplus(scale)", "Softplus(scale)", MARGINS
     ),
     "sums that follow, whatever their column can hold": Mutant(
-        "inference/equations.py",
-        "good = self.allowed(one.d, at, value, cells, ends)",
+        "inference/following.py",
+        "good = of.allowed(one.d, at, value, self.cells, self.ends)",
         "good = np.isfinite(value)",
         "tests/test_equations.py",
     ),

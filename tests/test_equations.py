@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,9 +15,7 @@ from scipy.integrate import cumulative_trapezoid, trapezoid
 from glfm_cli import impute
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
-from glfm_cli.completion.dependent import TableDraws
 from glfm_cli.inference.equations import Equations, RowsOfDraw
-from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.links import Link
 from glfm_cli.links.law import CellLaw, NormalMixture
 
@@ -193,6 +190,15 @@ def test_parts_of_a_missing_sum_are_drawn_until_its_column_can_hold_it() -> None
     found, _ = redraw(seen, types, row, 1.0, 9)
     np.testing.assert_allclose(found["debts"] - 900.0, found["assets"], rtol=1e-9)
     assert np.all(found["assets"] > 0.0)
+    # The same of a formula that falls with the part.
+    types = {"debts": {"type": "real", "transform": "none"}, "assets": types["assets"]}
+    types["equity"] = {"type": "positive", "formula": "assets - debts"}
+    seen = {"debts": rng.normal(50.0, 1.0, SEEN), "assets": np.exp(rng.normal(5.0, 0.2, SEEN))}
+    seen["equity"] = seen["assets"] - seen["debts"]
+    row = dict.fromkeys(types) | {"assets": 0.001}
+    found, _ = redraw(seen, types, row, 0.2, 9)
+    np.testing.assert_allclose(0.001 - found["debts"], found["equity"], rtol=1e-9)
+    assert np.all(found["equity"] > 0.0)
 
 
 @pytest.mark.parametrize("as_formula", [False, True])
@@ -218,9 +224,10 @@ def test_assets_are_debts_and_equity_in_every_version(as_formula: bool) -> None:
         np.testing.assert_allclose(whole["assets"], total, rtol=1e-8, atol=1e-8)
         assert whole["assets"].min() > 1e-6
         assert whole["equity"].min() < 0.0
-    # Nor does the correction of forecasts move parts apart from their sum.
-    D = len(done.data.columns)
-    tilted = Recalibration(np.ones(D), np.full((D, 4), 0.3))
-    draws = TableDraws(replace(done.posterior, recalibration=tilted), done.data)
-    of = [e.column.name for e in done.data.columns].index("assets")
-    assert all(draws.draw(rng)[of].min() > 0.0 for _ in range(10))
+    # The correction of forecasts, which takes each by itself, leaves such parts alone.
+    columns = done.data.columns
+    moved = Equations(columns, done.posterior.links).moved
+    names = [encoded.column.name for encoded in columns]
+    apart = {d: rows for d, rows in moved.items() if names[d] in ("debts", "equity")}
+    assert apart
+    assert all(np.array_equal(rows, gone) for rows in apart.values())
