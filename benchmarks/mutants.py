@@ -151,6 +151,12 @@ MUTANTS = {
     "ranks go before logarithms": Mutant(
         "links/positive.py", "Log() if log else Softplus(scale)", "Softplus(scale)", MARGINS
     ),
+    "logarithms of cut off numbers without their slope": Mutant(
+        "links/censored.py",
+        "_log_likelihood(*logs) - slope",
+        "_log_likelihood(*logs)",
+        "tests/test_censored.py",
+    ),
     "sums that follow, whatever their column can hold": Mutant(
         "inference/following.py",
         "good = of.allowed(one.d, at, value, self.cells, self.ends)",
