@@ -151,6 +151,24 @@ MUTANTS = {
     "ranks go before logarithms": Mutant(
         "links/positive.py", "Log() if log else Softplus(scale)", "Softplus(scale)", MARGINS
     ),
+    "logarithms of cut off numbers without their slope": Mutant(
+        "links/censored.py",
+        "_log_likelihood(*logs) - slope",
+        "_log_likelihood(*logs)",
+        "tests/test_censored.py",
+    ),
+    "sums that follow, whatever their column can hold": Mutant(
+        "inference/following.py",
+        "good = of.allowed(one.d, at, value, self.cells, self.ends)",
+        "good = np.isfinite(value)",
+        "tests/test_equations.py",
+    ),
+    "a model that starts beside groups from y itself": Mutant(
+        "latent/grouped.py",
+        "        cells.y -= np.where(observed, w, 0.0)\n",
+        "",
+        "tests/test_panels.py",
+    ),
     "intercepts go the wrong way with others": Mutant(
         "latent/row_effects.py",
         "mean, precision = self.m[s] - away",

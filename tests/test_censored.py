@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from scipy.stats import kstest, norm, truncnorm
 
 from glfm_cli import classify, guess_schema, impute
-from glfm_cli.classification.evidence import censored_moments, normal_evidence
+from glfm_cli.classification.evidence import normal_evidence
 from glfm_cli.classification.features import LatentColumn, cells_of
 from glfm_cli.encoding import encode
 from glfm_cli.errors import GlfmError
 from glfm_cli.io.numerals import parse_interval
 from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.links.censored import censored_moments, is_log_normal
 from glfm_cli.links.law import normal
 from glfm_cli.schema import Schema
 
@@ -204,6 +205,40 @@ def test_skewed_columns_of_intervals_are_seen_by_logarithms() -> None:
     assert "Log()" in repr(make_link(encoded_of([*cells, "<0.1"], type="positive"), LinkConfig()))
     with pytest.raises(GlfmError, match="rank` does not go with cells that are intervals"):
         make_link(encoded_of([*cells, "<0.1"], type="real", transform="rank"), LinkConfig())
+
+
+@pytest.mark.parametrize("kind", ["positive", "count"])
+def test_a_tail_that_is_cut_off_is_seen_by_logarithms_where_these_are_normal(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    z = rng.standard_normal((2, 400))
+    z[1] = 0.8 * z[0] + 0.6 * z[1]
+
+    def cut_off(x: np.ndarray) -> tuple[list[str], float]:
+        limit = float(np.sort(x)[-28])
+        return [f">{limit:.0f}" if v > limit else f"{v:.0f}" for v in x], limit
+
+    wages = np.round(np.exp(10.0 + 0.6 * z[0]))
+    cells, limit = cut_off(wages)
+    said = {"wage": {"type": kind, "impute": "censored"}, "other": "real"}
+    table = pa.table({"wage": cells, "other": z[1]})
+    done = impute(table, {"columns": said}, model="bsvd", **SHORT)
+    beyond = wages > limit
+    drawn = [np.array(t["wage"].to_pylist(), float)[beyond] for t in done.multiple(10).tables()]
+    assert np.min(drawn) >= limit
+    z_limit = (np.log(limit) - 10.0) / 0.6
+    true = np.exp(10.0 + 0.6**2 / 2) * norm.sf(z_limit - 0.6) / norm.sf(z_limit)
+    assert abs(np.mean(drawn) / true - 1.0) < 0.05  # -0.15 where they are seen as they are
+    cells, _ = cut_off(np.round(900.0 + 150.0 * z[0]))
+    assert "Log" not in repr(make_link(encoded_of(cells, type=kind), LinkConfig()))
+    assert is_log_normal(*np.tile([[1.0, np.e], [np.e, np.e**2], [np.e**2, 60.0]], (40, 1)).T)
+    assert not is_log_normal(*np.tile([[1.0, 9.0], [9.0, 17.0], [17.0, 25.0]], (40, 1)).T)
+    mild = np.round(np.exp(10.0 + 0.25 * z[0]))  # of a skewness of 0.8
+    below = [f"<{v:.0f}" if i % 9 == 0 else f"{v:.0f}" for i, v in enumerate(mild)]
+    for cells, log in ((below, False), ([*below, ">40000"], True)):
+        link = make_link(encoded_of(cells, type=kind), LinkConfig())
+        assert ("Log" in repr(link)) == log
+    counts = [*"01122223345" * 9, "6+"]
+    assert "Log" not in repr(make_link(encoded_of(counts, type=kind), LinkConfig()))
 
 
 def test_a_kept_fit_resumes_and_takes_new_rows_with_intervals(tmp_path: Any) -> None:

@@ -180,6 +180,12 @@ def test_dates_are_told_from_their_cells(cell: str, kind: str | None, form: str 
     assert (column.moment, column.format) == (kind, form), reason
 
 
+@pytest.mark.parametrize("month", ["2019m{:02d}", "2019m{}"])
+def test_months_as_stata_shows_them_are_dates(month: str) -> None:
+    column, reason = guessed("period", [month.format(i % 12 + 1) for i in range(ROWS)])
+    assert (column.moment, column.format) == ("date", "%Ym%m"), reason
+
+
 def test_a_day_that_may_be_a_month_is_named() -> None:
     _, reason = guessed("x", [f"{i % 12 + 1}/{i % 11 + 1}/2024" for i in range(ROWS)])
     assert "the day may be the month as well" in reason

@@ -17,7 +17,7 @@ from types import MappingProxyType
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification.evidence import censored_moments, normal_evidence
+from glfm_cli.classification.evidence import normal_evidence
 from glfm_cli.classification.gaps import Indicators
 from glfm_cli.classification.level_codes import BLUR, level_codes
 from glfm_cli.classification.level_scores import LevelScores
@@ -33,6 +33,7 @@ from glfm_cli.links import (
     make_link,
     of_levels,
 )
+from glfm_cli.links.censored import censored_moments
 from glfm_cli.links.numeric import NumericLink, values_of
 from glfm_cli.schema import Column
 

@@ -22,7 +22,7 @@ _DAY = (
     rf"|\d{{1,2}}[ -]?{_MONTH}[ ,.-]*(?:\d{{4}}|\d{{2}})"
     rf"|{_MONTH}\.? ?\d{{1,2}},? +\d{{4}}"
     rf"|{_MONTH}[ .-]+\d{{4}}"
-    r"|\d{4}-?[qw]\d{1,2})"
+    r"|\d{4}-?[mqw]\d{1,2})"
 )
 DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
 _ZONED = re.compile(
@@ -34,7 +34,7 @@ _DAYS = (
     "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y",
     "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y",
     "%d%b%Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y", "%b %Y", "%B %Y", "%b-%Y", "%Y-%m",
-    "%Y/%m", "%m/%Y", "%Y%m%d", "%Y-%m-%d",
+    "%Ym%m", "%Y/%m", "%m/%Y", "%Y%m%d", "%Y-%m-%d",
 )  # fmt: skip
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", "T%H:%M:%S")
 _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))

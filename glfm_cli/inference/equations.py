@@ -11,45 +11,32 @@ as it is and of M - 1 more, drawn from p(x_i), one is chosen in proportion to p(
 for the x_j that follows [Tjelmeland 2004]. A value with
 a probability of its own is one that p(x_i) may give. Equations are visited from the outside in: a
 result that was drawn is known to its own parts. Cost: O(k^2 M) densities a row.
+
+Where the result is missing, too, it follows (following.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import permutations
-from typing import NamedTuple
 
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.relations import Relation, Relations, enforce
-from glfm_cli.inference.posterior import Draw
-from glfm_cli.links import Link, RowsLaw, of_numbers
+from glfm_cli.inference.following import FollowingResult, inputs_of, may_fail
+from glfm_cli.inference.possible import Possible, RowsOfDraw, atom_of
+from glfm_cli.links import Link
 from glfm_cli.links.law import CellLaw
-from glfm_cli.links.observation import HasAtom, Params
+from glfm_cli.links.observation import Params
 
 ROUNDS = 3  # of moves of every pair, in both directions
 CANDIDATES = 32  # M
 STEP = 1e-6  # relative, of the derivative
 
 
-class RowsOfDraw(NamedTuple):
-    """Some rows of a table, under one draw.
-
-    at : which of its rows;  law : of their cells
-    rows, ends : by column the rows of missing cells, counted from the block's first, and what these
-        are known to lie between (n, 2)
-    """
-
-    at: slice
-    draw: Draw
-    law: RowsLaw
-    rows: Mapping[int, Array]
-    ends: Mapping[int, Array]
-
-
-class Equations:
+class Equations(Possible):
     """What is redrawn of the missing cells of a table.
 
     moved : by column, which rows (N,) are
@@ -57,7 +44,7 @@ class Equations:
 
     def __init__(self, columns: Sequence[EncodedColumn], links: Sequence[Link]) -> None:
         relations = Relations.of(columns)
-        self.columns, self.links, self.less = columns, links, relations.less
+        super().__init__(columns, links, relations.less)
         self.outside_in = relations.equations[::-1]
         self.involved = {d for one in self.outside_in for d in (one.d, *one.of)}.union(*self.less)
         self.moved: dict[int, Array] = {}
@@ -70,6 +57,10 @@ class Equations:
                 self.moved[d] = (several & ~fixed[d]) | self.moved.get(d, False)
             for d in one.of:
                 fixed[d] |= known
+        for one in relations.equations:
+            open_rows = ~fixed[one.d] & np.all([there[d] for d in (one.d, *one.of)], axis=0)
+            for d in inputs_of(one, self.outside_in) if may_fail(self, one) else ():
+                self.moved[d] = (open_rows & ~fixed[d]) | self.moved.get(d, False)
 
     def redraw(
         self, block: RowsOfDraw, found: Mapping[int, Array], rng: np.random.Generator
@@ -100,6 +91,13 @@ class Equations:
                 self._of_one(one, block, cells, ends, free_cells, rng)
             for d in one.of:
                 fixed[d] |= known
+        for one in self.outside_in[::-1]:
+            if may_fail(self, one):
+                follow = FollowingResult(self, self.outside_in, one, block, cells, ends, fixed)
+                follow.draw_until_possible(rng)
+            named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
+            value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
+            cells[one.d] = np.where(~fixed[one.d] & np.isfinite(value), value, cells[one.d])
         for d in self.involved & block.rows.keys():
             found[d][:] = cells[d][block.rows[d]]
 
@@ -132,25 +130,6 @@ class Equations:
         name, x = self.columns[j].column.name, {n: np.ones(1) for n in one.formula.names}
         can = one.formula.solve(name, np.ones(1), x) is not None
         return can and not self.columns[j].column.integral
-
-    def allowed(
-        self, d: int, at: Array, x: Array, cells: Mapping[int, Array], ends: Mapping[int, Array]
-    ) -> Array:
-        """Return which values (n, M) bounds and other cells of the rows `at` (n,) allow."""
-        link, own = of_numbers(self.links[d]), self.columns[d].column
-        good = np.isfinite(x) & (x >= link.lower) & (x <= link.upper)
-        if own.integral:
-            good &= x == np.rint(x)
-        elif own.positive:
-            good &= (x > 0.0) | (x == _atom(self.links[d]))
-        if d in ends:
-            low, high = ends[d][at].T
-            good &= ~(x < low[:, None]) & ~(x > high[:, None])
-        for pair in self.less:
-            if d in pair:
-                low, high = (x if d == s else cells[s][at][:, None] for s in pair)
-                good &= ~(low >= high)
-        return good
 
 
 class _Move:
@@ -194,7 +173,7 @@ class _Move:
         chosen = np.argmax(weight + rng.gumbel(size=shape), axis=1)
         row = np.arange(at.size)
         # Of x_j, a value with a probability of its own would never come back this way.
-        moved = np.isfinite(weight[row, chosen]) & (y[:, 0] != _atom(other))
+        moved = np.isfinite(weight[row, chosen]) & (y[:, 0] != atom_of(other))
         cells[self.i][at[moved]] = x[row, chosen][moved]
         cells[self.j][at[moved]] = y[row, chosen][moved]
 
@@ -221,8 +200,3 @@ class _Move:
     def _named(self, x: Array, cells: Mapping[int, Array]) -> dict[str, Array]:
         named = zip(self.one.formula.names, self.one.of, strict=True)
         return {name: x if d == self.i else cells[d][self.at][:, None] for name, d in named}
-
-
-def _atom(link: Link) -> float:
-    """Return the value that has a probability of its own, NaN where there is none."""
-    return link.at if isinstance(link, HasAtom) else np.nan

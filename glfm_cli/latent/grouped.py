@@ -57,10 +57,18 @@ class WithGroups(PlainModel):
         return with_groups, (self.inner,)
 
     def start(self, cells: Cells, config: Any, streams: Streams) -> GroupedState:
-        """Return the model's start, without effects."""
+        """Return the model's start on what first intercepts leave.
+
+        Parts of its own that had explained the groups of rows hardly give them back.
+        """
         assert cells.groups is not None
-        own = self.inner.start(cells, self._beside(cells, config), streams)
+        y, observed = cells.y.copy(), cells.observed[:, cells.column] != 0
         effects = RowEffects.start(cells.groups, cells.spans, cells.given)
+        effects.begin(y, observed, streams.get(EFFECTS))
+        w = effects.shift()
+        cells.y -= np.where(observed, w, 0.0)
+        own = self.inner.start(cells, self._beside(cells, config), streams)
+        cells.y[:] = np.where(observed, y, y + w)
         return GroupedState(own, effects, cells.spans)
 
     def _beside(self, cells: Cells, config: Any) -> Any:

@@ -59,6 +59,7 @@ LENGTH = np.log([5.0, 0.5])  # prior of the logs of l and k, in median steps of 
 LENGTH_SD = np.array([1.5, 2.0])
 FIRST_VARIANCE = 0.25
 PROPOSALS = 3  # for v, l, k and q, in a sweep
+_FIRST, _NOISE = 20, 0.3  # steps of a start, and the variance of noise that they assume
 
 
 @dataclass(eq=False)
@@ -130,6 +131,17 @@ class RowEffects:
             energy=np.zeros(S),
             given=given,
         )
+
+    def begin(self, y: Array, observed: Array, rng: Generator) -> None:
+        """Draw intercepts some times on y (N, width) less its means, for a typical noise."""
+        if not self.a.size:
+            return
+        y, observed = y[:, self.at], observed[:, self.at]
+        mean = np.where(observed, y, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+        law = group_sums(self.code, len(self.a), y - mean, observed, np.full(y.shape[1], _NOISE))
+        for _ in range(_FIRST):
+            self.a[:] = draw_intercepts(*law, self.m, self.omega, rng)
+            self._draw_law(rng)
 
     def copy(self) -> RowEffects:
         """Return a copy that later updates leave alone; rows and times are shared."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import glfm_cli.links.margins as margins
 from glfm_cli.arrays import Array
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.links.censored import is_log_normal
 from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Sqrt
 from glfm_cli.schema import Column, Transform
+
+if TYPE_CHECKING:
+    from glfm_cli.encoding import EncodedColumn
 
 DOMAINS = {
     Transform.LOG: "values above 0",
@@ -55,6 +61,21 @@ def wants_log(column: Column, x: Array, config: LinkConfig) -> bool:
     return wants_rank(column, x, config) and normal
 
 
+def has_hidden_tail(encoded: EncodedColumn, config: LinkConfig) -> bool:
+    """Return True for columns cut off above, such as by `>60000`, that are normal by logarithm.
+
+    The values that are left look less skewed than the column is.
+    """
+    column, ends = encoded.column, encoded.ends
+    if column.transform is not None or column.reflect is not None or ends is None:
+        return False
+    if np.isinf(config.rank_skewness) or not np.isinf(ends[:, 1]).any():
+        return False
+    low, high = encoded.cells.T + float(column.integral)
+    zeros, there = np.any(high == 0.0), ~np.isnan(high)
+    return not zeros and is_log_normal(low[there], high[there])
+
+
 def choose_margin(
     column: Column,
     sample: Array,
@@ -75,8 +96,8 @@ def choose_margin(
     rows : (n,) int; table rows of the sample, counted from 0, for messages
     n_below : cells known only to lie below the sample (zeros of a positive column)
     integers : the values are integers, and g is wanted at the cut points between them
-    intervals : some of the sample stand for intervals, of which ranks know nothing: by itself a
-        skewed column of them is seen by its logarithm, where that is defined
+    intervals : some of the sample stand for intervals, of which ranks know nothing: a column of
+        them that ranks are asked for is seen by its logarithm, where that is defined
 
     Raises TableError: a value lies outside the domain of the transform; names row, column and
         value; SchemaError: ranks are asked for of a column with intervals.

@@ -15,7 +15,7 @@ from glfm_cli._kernels._links import fill_between, fill_between_cuts
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.links import expectation
-from glfm_cli.links.choice import choose_margin, wants_rank
+from glfm_cli.links.choice import choose_margin, has_hidden_tail, wants_rank
 from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.margins import Interpolated, mean_sd
@@ -65,7 +65,7 @@ class CountLink(NumericLink):
             column,
             sample,
             Softplus(scale),
-            rank=wants_rank(column, sample, config),
+            rank=wants_rank(column, sample, config) or has_hidden_tail(encoded, config),
             rows=rows,
             integers=True,
             intervals=encoded.ends is not None,

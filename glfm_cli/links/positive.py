@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from glfm_cli.arrays import Array
-from glfm_cli.links.choice import choose_margin, wants_log, wants_rank
+from glfm_cli.links.choice import choose_margin, has_hidden_tail, wants_log, wants_rank
 from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.margins import mean_sd
 from glfm_cli.links.numeric import (
@@ -66,12 +66,13 @@ class PositiveLink(RealLink):
             sample, rows = np.ones(1), np.flatnonzero(x == 0.0)[:1]
         every = x[~np.isnan(x)]
         log = not n_zeros and wants_log(column, sample, config)
+        skewed = wants_rank(column, every, config) or has_hidden_tail(encoded, config)
         scale = 1.0 if config.link == "paper" or sample.size == 0 else softplus_scale(sample)
         margin = choose_margin(
             column,
             sample,
             Log() if log else Softplus(scale),
-            rank=not log and not only_zeros and wants_rank(column, every, config),
+            rank=not log and not only_zeros and skewed,
             rows=rows,
             n_below=n_zeros,
             intervals=encoded.ends is not None,
