@@ -570,6 +570,7 @@ def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
         ("hemolysed", 6, False),
         ("hemolysed", 30, False),
         ("hemolysed", 60, False),
+        ("ND", 30, False),
     ],
 )
 def test_a_text_that_recurs_among_numbers_is_a_code(

@@ -39,7 +39,7 @@ REFUSALS = words("refusal verweigert") | {
 }
 # A gap among numbers; among words they may well be a level.
 DOUBTFUL_WORDS = REFUSALS | {
-    *words("none nil unknown unk nk nd dk refused x xx * **"),
+    *words("none nil unknown unk nk dk refused x xx * **"),
     *("not known", "not recorded", "not stated", "not measured", "don't know", "dont know"),
     *("not done", "not tested", "not performed", "not assessed", "not determined", "not obtained"),
     *("not examined", "not evaluated", "no sample", "no result", "pending"),
