@@ -16,13 +16,14 @@ _UNITS = """
 m mm cm dm km µm μm nm in ft yd mi kg g mg µg μg ng t lb lbs oz l L ml mL dl dL µl μl s
 ms min h hr hrs d kcal cal kJ J W kW kWh V mV A mA Hz kHz MHz GHz Pa hPa kPa bar mbar
 mmHg °C °F ° K mol mmol µmol μmol mmol/l mmol/L µmol/l µmol/L mg/dl mg/dL g/dl g/dL g/l
-g/L mg/l mg/L ng/ml ng/mL U/l U/L IU/l IU/L km/h m/s mph bpm m² m2 m³ m3 km² km2 ha ppm
+g/L mg/l mg/L µg/l µg/L μg/l μg/L ug/l ug/L ng/l ng/L ng/ml ng/mL µg/m³ μg/m³ µg/m3 μg/m3 ug/m3
+mg/kg µg/kg μg/kg µS/cm μS/cm uS/cm U/l U/L IU/l IU/L km/h m/s mph bpm m² m2 m³ m3 km² km2 ha ppm
 dB kg/m² kg/m2 px KB MB GB TB years Jahre ans años
 """
 UNITS = frozenset(_UNITS.split())
 _IN_BRACKETS = re.compile(r"[\[(]\s*([^\d\[\]()][^\[\]()]{0,19})\s*[\])]")
 _NO_UNIT = frozenset({"", "-", "--", "—", "1", "n/a", "none", "text", "string"})
-_NUMBER = re.compile(r"[+\u2212-]?[.,]?\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"(?:[<>]=?|[≤≥])?\s*[+\u2212-]?[.,]?\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?")
 SAMPLE = 50  # cells below that are looked at
 MOSTLY = 0.8  # of them are numbers in a column with a unit
 

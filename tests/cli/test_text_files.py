@@ -52,6 +52,14 @@ def test_a_row_of_units_is_written_back_where_it_stood(desk, here: Callable) -> 
     assert flagged[:2] == ["Nr;Länge;Art;Länge_imp;Art_imp", '"";"cm";-;"";""']
 
 
+def test_units_stand_above_cells_below_a_limit(desk, here: Callable) -> None:
+    rows = "".join(f"{i};{'<0,2' if i % 3 else f'{i},5'};{i * i % 31}\n" for i in range(1, 31))
+    desk.put("table.csv", "Nr;Blei;Leitwert\n;µg/l;µS/cm\n" + rows)
+    said = here("types", "table.csv").stdout
+    assert 'Blei: {type: positive, decimal: ",", unit: µg/l}' in said
+    assert "Leitwert: {type: count, unit: µS/cm}" in said
+
+
 def test_a_last_row_that_looks_like_a_total_is_named(desk, here: Callable) -> None:
     rows = "".join(f"{'north' if i % 2 else 'south'},{i},{i * 1.5}\n" for i in range(30))
     desk.put("table.csv", f"region,n,cost\n{rows}Total:,435,652.5\n")
