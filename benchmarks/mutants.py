@@ -949,6 +949,18 @@ MUTANTS = {
         "Pairs(row.astype(np.int64)",
         KEPT_TRIPLETS,
     ),
+    "moves that start from what breaks the equation": Mutant(
+        "inference/equations.py",
+        "good[:, 0] &= np.isclose(",
+        "good[:, 0] |= np.isclose(",
+        "tests/test_equations.py",
+    ),
+    "draws that cannot follow, kept": Mutant(
+        "completion/dependent.py",
+        "range(TRIES if self.equations else 0)",
+        "range(0)",
+        "tests/test_relations.py",
+    ),
     "cells rounded onto the atom": Mutant(
         "latent/forest/columns.py",
         "np.nextafter(y[y == kinds.atom[d]], np.float32(np.inf))",

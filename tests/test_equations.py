@@ -154,6 +154,16 @@ def test_columns_given_a_formula() -> None:
     check_distribution(found["height"], grid, log)
 
 
+def test_shares_that_are_both_too_large_at_first() -> None:
+    rng = np.random.default_rng(7)
+    seen = {name: np.exp(rng.normal(1, 0.7, SEEN)) for name in "ab"}
+    seen["left"] = 30.0 - seen["a"] - seen["b"]
+    types: dict[str, Any] = dict.fromkeys("ab", "positive")
+    types |= {"left": {"type": "real", "formula": "30 - a - b"}}
+    found, _ = redraw(seen, types, {"a": None, "b": None, "left": 29.0}, 1.0, 8)
+    np.testing.assert_allclose(found["a"] + found["b"], 1.0, rtol=1e-9)
+
+
 @pytest.mark.parametrize("total", [30.0, 6.0])
 def test_parts_of_a_part_are_drawn_given_what_that_is(total: float) -> None:
     rng = np.random.default_rng(6)

@@ -349,6 +349,53 @@ def test_inequalities_and_sums_hold_in_every_version() -> None:
     assert 0.88 < np.mean(inside) <= 1.0
 
 
+def soil(n: int, seed: int) -> pa.Table:
+    """Return percentages that add up to 100, of which half of the cells are missing."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    amounts = np.exp(np.column_stack([z, 0.3 * z, -z]) + 0.3 * rng.normal(size=(n, 3)))
+    share = 100.0 * amounts / amounts.sum(axis=1, keepdims=True)
+    share[rng.random(share.shape) < 0.5] = np.nan
+    return pa.table({name: share[:, k] for k, name in enumerate(("sand", "silt", "clay"))})
+
+
+def test_what_follows_is_a_number_of_its_column_in_every_version() -> None:
+    rest = {"type": "positive", "formula": "100 - sand - silt"}
+    types = {"columns": {"sand": "positive", "silt": "positive", "clay": rest}}
+    done = impute(soil(120, 1), types, seed=1, **SHORT)
+    for made in (done.table, *done.multiple(20).tables()):
+        x = np.column_stack([made[name].to_numpy() for name in types["columns"]])
+        np.testing.assert_allclose(x.sum(axis=1), 100.0, rtol=1e-9)
+        assert x.min() > 1e-6
+    for part in done.columns:
+        assert part.marginal.quantiles.min() > 0.0
+
+
+def test_products_with_zeros_are_numbers_of_their_column() -> None:
+    rng = np.random.default_rng(1)
+    rate = rng.exponential(size=120) * (rng.random(120) < 0.6)
+    time = rng.exponential(size=120)
+    cells = {"rate": rate, "time": time, "dose": rate * time}
+    gone = rng.random((3, 120)) < 0.4
+    table = pa.table({n: np.where(g, np.nan, x) for g, (n, x) in zip(gone, cells.items())})  # noqa: B905
+    dose = {"type": "positive", "formula": "rate * time"}
+    types = {"columns": {"rate": "positive", "time": "positive", "dose": dose}}
+    done = impute(table, types, seed=1, **SHORT)
+    both = gone[0] & gone[2]
+    zeros = [np.mean(one["dose"].to_numpy()[both] == 0.0) for one in done.multiple(20).tables()]
+    assert abs(np.mean(zeros) - 0.4) < 0.1
+
+
+def test_a_result_that_cannot_be_is_listed() -> None:
+    table = pa.table({"a": [80.0, 20.0, 30.0], "b": [30.0, 30.0, 40.0], "c": [None, 50.0, 30.0]})
+    rest = {"type": "positive", "formula": "100 - a - b"}
+    types = {"columns": {"a": "positive", "b": "positive", "c": rest}}
+    data = with_known(encode(table, Schema.from_dict(types)))
+    assert [str(note) for note in data.notes] == [
+        "column 'c': 1 cell is not to be had from `100 - a - b` (row 1)"
+    ]
+
+
 def test_only_cells_that_equations_hold_miss_the_correction_of_forecasts() -> None:
     table, _ = pressures(80, 6)
     types = {name: {"type": "positive", "parts_of": "total"} for name in ("rent", "food", "rest")}

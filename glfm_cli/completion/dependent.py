@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, Relations, bounds_of, levels_of, settle
+from glfm_cli.encoding import Data, Relations, bounds_of, broken_rows, levels_of, settle
 from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import Marginal, predict
 
 SAMPLES = 200
+TRIES = 20  # of rows that break an equation
 
 
 class TableDraws:
@@ -22,13 +23,31 @@ class TableDraws:
 
     def __init__(self, posterior: Posterior, data: Data) -> None:
         self.data = data
-        less = Relations.of(data.columns).less
+        relations = Relations.of(data.columns)
+        self.equations = bool(relations.equations)
         equations = Equations(data.columns, posterior.links)
-        self.joint = JointDraws(posterior, data.missing, bounds_of(data), less, equations)
+        self.joint = JointDraws(posterior, data.missing, bounds_of(data), relations.less, equations)
         self.levels = _laws_of_levels(posterior, data)
 
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
-        """Return one value or level code a cell, NaN where it is to have none."""
+        """Return one value or level code a cell, NaN where it is to have none.
+
+        Rows in which cells that follow from others are no numbers of their columns, as a share
+        below 0, are drawn anew, whole: so the others are drawn given that they are.
+        """
+        choose = self.joint.posterior.choose
+        draw = draw or choose(rng)
+        cells = self._once(rng, draw)
+        for number in range(TRIES if self.equations else 0):
+            if not (wrong := broken_rows(self.data, cells)).any():
+                break
+            # A draw under which a row can hardly obey is as improbable itself.
+            again = self._once(rng, draw if number < TRIES // 2 else choose(rng))
+            for d, rows in self.data.missing.items():
+                cells[d] = np.where(wrong[rows], again[d], cells[d])
+        return cells
+
+    def _once(self, rng: np.random.Generator, draw: Draw) -> dict[int, Array]:
         cells = self.joint.draw(rng, draw)
         for d, (at, p) in self.levels.items():
             codes = cells[d][at].astype(np.intp)

@@ -13,6 +13,7 @@ from glfm_cli.encoding.groups import predictors_of, time_of
 from glfm_cli.encoding.levels import level_numbers
 from glfm_cli.encoding.new_rows import LearntColumn, encode_rows, with_types
 from glfm_cli.encoding.numeric import encode_numbers, numerals_of
+from glfm_cli.encoding.obeyed import broken_rows
 from glfm_cli.encoding.relations import (
     Relations,
     bounds_of,

@@ -28,6 +28,7 @@ from glfm_cli.encoding.conditions import (
     with_implied_levels,
 )
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
+from glfm_cli.encoding.obeyed import can_hold, possible
 from glfm_cli.encoding.related import Relation, Relations, with_followers
 from glfm_cli.encoding.values import as_written
 from glfm_cli.errors import TableError
@@ -58,6 +59,8 @@ def with_known(data: Data, file: str | None = None) -> Data:
     for _ in relations.equations:  # what follows may tell what follows of others
         for one in relations.equations:
             _add_known(columns, one, file)
+    for one in relations.equations:
+        notes += _impossible(data.columns, columns, one)
     columns = with_followers(columns, relations)
     for d, other in relations.less:
         with np.errstate(invalid="ignore"):
@@ -187,7 +190,7 @@ def _follow(
             continue
         if columns[d].column.integral:
             solved = np.rint(solved)
-        good = np.isfinite(solved) & _possible(columns[d], solved)
+        good = np.isfinite(solved) & possible(columns[d], solved)
         at = np.flatnonzero(here)[good]
         cells[d][at] = solved[good]
         rows[at] = False
@@ -292,6 +295,15 @@ def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNot
     return _listed(columns[one.d], wrong, f"not `{one.formula.text}`")
 
 
+def _impossible(
+    before: Sequence[EncodedColumn], columns: Sequence[EncodedColumn], one: Relation
+) -> list[RowsNote]:
+    """Return the note that a result alone was missing, and follows as what it cannot be."""
+    rows = ~before[one.d].observed & columns[one.d].observed
+    wrong = np.flatnonzero(rows & ~can_hold(columns[one.d], columns[one.d].x))
+    return _listed(columns[one.d], wrong, f"not to be had from `{one.formula.text}`")
+
+
 def _outside(columns: list[EncodedColumn], one: Relation, outside: Mask) -> list[RowsNote]:
     """Take the empty cells outside a condition out of the missing ones, and list other cells."""
     encoded = columns[one.d]
@@ -332,13 +344,3 @@ def _half_place(x: Array) -> float:
     return 0.5 * float(
         next((10.0**-k for k in places if np.allclose(seen, np.round(seen, k), 1e-12, 0)), 0.0)
     )
-
-
-def _possible(encoded: EncodedColumn, x: Array) -> Mask:
-    """Return which numbers a column can hold, by its type and bounds."""
-    column = encoded.column
-    low, high = column.bounds
-    found = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
-    if column.positive:
-        found &= x > 0.0
-    return found & (x >= 0.0) if column.integral else found

@@ -34,6 +34,7 @@ from glfm_cli.links.observation import Params
 ROUNDS = 3  # of moves of every pair, in both directions
 CANDIDATES = 32  # M
 STEP = 1e-6  # relative, of the derivative
+HELD = 1e-6  # relative, of numbers between which an equation holds
 
 
 class Equations(Possible):
@@ -162,8 +163,11 @@ class _Move:
         x = link.sample(self.own, self.params[0], rng).reshape(shape)
         x[:, 0] = cells[self.i][at]
         y = self._following(x, cells)
-        y[:, 0] = cells[self.j][at]
+        # What is there may break the equation, where no cell alone could be solved for.
+        start, followed = cells[self.j][at], y[:, 0].copy()
+        y[:, 0] = start
         good = of.allowed(self.i, at, x, cells, ends) & of.allowed(self.j, at, y, cells, ends)
+        good[:, 0] &= np.isclose(start, followed, rtol=HELD, atol=HELD * STEP)
         with np.errstate(all="ignore"):
             weight = other.log_density(y.ravel(), self.other, self.params[1]).reshape(shape)
             if not self.one.is_sum:
