@@ -31,7 +31,7 @@ from glfm_cli.links import Link
 from glfm_cli.links.law import CellLaw
 from glfm_cli.links.observation import Params
 
-ROUNDS = 3  # of moves of every pair, in both directions
+ROUNDS = 6  # of moves of every pair, in both directions
 CANDIDATES = 32  # M
 STEP = 1e-6  # relative, of the derivative
 HELD = 1e-6  # relative, of numbers between which an equation holds
