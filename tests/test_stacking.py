@@ -373,20 +373,22 @@ def test_weights_are_learnt_and_do_not_depend_on_threads(
     assert one.weights[1, 1] > 0.55, "two groups that lie crosswise are a mixture's"
 
 
-def test_hidden_cells_are_forecast_by_three_draws_of_every_chain(
+def test_hidden_cells_are_forecast_by_some_draws_of_every_chain(
     problem: Problem, posterior: Posterior
 ) -> None:
+    """By seven of chains that go on, by three where rows are too many for that."""
     many = replace(posterior, chains=posterior.chains * 3)
-    assert {len(chain) for chain in without_cells(many, problem)[0].chains} == {3}
+    assert {len(chain) for chain in without_cells(many, problem)[0].chains} == {7}
+    again = replace(problem, xs=tuple(np.tile(x, 5) for x in problem.xs))
+    assert {len(chain) for chain in without_cells(many, again)[0].chains} == {3}
 
 
 def test_forecasts_of_parts_with_unlike_numbers_of_draws_count_by_their_cells(
     problem: Problem, posterior: Posterior
 ) -> None:
-    """The candidates' chains keep an odd number of draws, of which parts have every second one."""
-    odd = replace(posterior, chains=tuple(chain[:3] for chain in posterior.chains))
-    odd = replace(odd, chains=(odd.chains[0], posterior.chains[1], *odd.chains[2:]))
-    parts = [without_cells(odd, problem, time) for time in (0, 1)]
+    odd = [without_cells(posterior, problem, time) for time in (0, 1)]
+    shorter = replace(odd[1][0], chains=tuple(chain[:3] for chain in odd[1][0].chains))
+    parts = [odd[0], (shorter, odd[1][1])]
     assert len({len(chain) for folded, _ in parts for chain in folded.chains}) > 1
     truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in range(4)}
     found, weights = stacked_forecasts(parts, truth, 5)

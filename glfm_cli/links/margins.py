@@ -311,12 +311,12 @@ def monotone_cubic(x: Array, y: Array, at: Array) -> Array:
 
 
 def _apart(y: Array, counts: Array) -> Array:
-    """Return which values are knots of a smooth rank margin: both ends, and as `APART` says."""
+    """Return which values are knots of a smooth rank margin: three at either end, and others."""
     shared = counts >= SHARED
     kept, rank, k = shared.copy(), np.cumsum(counts) - 0.5 * counts, 0
     kept[1:] |= shared[:-1]
     kept[:-1] |= shared[1:]
-    kept[-1] = True
+    kept[[1, 2, -3, -2, -1]] = True  # an outlier's gap is its own
     while k < y.size:
         kept[k] = True
         k = max(np.searchsorted(rank, rank[k] + APART), np.searchsorted(y, y[k] + APART_Y))
