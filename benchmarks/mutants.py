@@ -598,6 +598,24 @@ MUTANTS = {
         "part.xx -= np.swapaxes(spread * along, 1, 2) @ along",
         "tests/test_iqgme.py",
     ),
+    "labels left out while the others' scores stay": Mutant(
+        "latent/iqgme/label_responses.py",
+        "W[..., k] = (pull(one.mean - ahead)",
+        "W[..., k] = 2.0 * (pull(one.mean - ahead)",
+        "tests/test_label_responses.py",
+    ),
+    "labels left out under a prior whose centre stays": Mutant(
+        "latent/iqgme/label_responses.py",
+        "C = own + to_center @ center @ np.swapaxes(to_center, 1, 2)",
+        "C = own + 0.0 * (to_center @ center @ np.swapaxes(to_center, 1, 2))",
+        "tests/test_label_responses.py",
+    ),
+    "scores without a label as far on the other side": Mutant(
+        "latent/iqgme/label_responses.py",
+        "return one.mean - moved",
+        "return one.mean + moved",
+        "tests/test_label_responses.py",
+    ),
     "forecasts as sure as labels left out without a lump": Mutant(
         "latent/iqgme/temperature.py",
         "moved = expit(log_slab - tempered(log_p, 1.0)[own].sum())",

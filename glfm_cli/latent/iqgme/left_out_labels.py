@@ -1,8 +1,10 @@
 """How well a fit predicts labels that are left out, without fitting anew.
 
 The bound is about features more than about labels, and which start is better for these it does not
-say, least of all of two forms of experts. With scores t of all other rows held where they are, a
-rule without row i has at that row, of leverage h = rho f' Cov(w) f, by the formula of least squares
+say, least of all of two forms of experts. Where a label is left out, scores move as
+`label_responses` says; of tasks, whose rules share much, all other scores t stay where they are,
+and a rule without row i has at that row, of leverage h = rho f' Cov(w) f, by the formula of least
+squares
 
     location (m - h t_i) / (1 - h),  variance f' Cov(w) f / (1 - h)
 
@@ -16,7 +18,7 @@ which is exact for rows without missing features.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,13 +30,13 @@ from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.gates import GatedRows, gate_rows, log_shares, scores_law
+from glfm_cli.latent.iqgme.label_responses import Responses, Scored
 from glfm_cli.latent.iqgme.level_data import LevelData
 from glfm_cli.latent.iqgme.local import Local, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 from glfm_cli.latent.iqgme.seen_law import SeenLaw
 from glfm_cli.links import of_levels
 
-MOST = 0.99  # of a leverage
 LEAST = 1e-6  # of what is left of a volume without a row
 NONE = 1e-300  # share of an expert that a task does not use
 
@@ -55,21 +57,22 @@ def left_out_score(
     for j, (rows, local) in enumerate(zip(tables, kept, strict=True)):
         rules = None if own is None else own.seen(q.rules, j)
         if rows.label is not None:
-            own_label = [rows.label]
-            log_p = left_out_levels(form, rows, q, rules, shares[j], local, own_label)
+            own_law = form, rows, q, rules, shares[j], local
+            log_p = left_out_levels(*own_law, [rows.label], alone=False)
             total += float(log_p[rows.labelled].sum())
     return total
 
 
 def left_out_levels(
     form: Form, rows: KnownRows, q: Any, rules: tuple[Array, Array] | None, shares: Array,
-    local: Local, levels: Sequence[LevelData],
+    local: Local, levels: Sequence[LevelData], *, alone: bool = True,
 ) -> Array:  # fmt: skip
     """Return the log probability (n, R) of levels of each labelled row, NaN of others.
 
     rules : mean and covariances of coefficients that are not the experts' own
     shares : (H,) of the experts
     levels : the rows' own labels, or `every_level`
+    alone : whether these are all rows that the rules are of
     """
     terms, out = form.terms(q), np.full((len(rows.x), len(levels)), np.nan)
     if rules is not None:
@@ -77,19 +80,28 @@ def left_out_levels(
     log_share = np.log(shares + NONE) - q.log_pi
     bare = replace(rows, labelled=np.zeros(len(rows.x), dtype=bool))
     scratch = replace(local, t=local.t.copy())
-    for block in form.blocks(bare):
-        placed = form.place(bare, block, q, terms, scratch)
-        at = np.flatnonzero(rows.labelled[block.rows])
-        which, f = block.rows[at], form.inputs(placed)[:, at]
-        log_gate = placed.log_rho[:, at] + log_share[:, None]
-        log_gate -= log_sum(log_gate, axis=0)
-        location = f @ np.swapaxes(q.rules.mw[:, :, :-1], 1, 2) + q.rules.mw[:, None, :, -1]
-        spread = weight_spread(q.rules, f)[:, :, None]
-        h = np.minimum(spread * np.exp(log_gate)[:, :, None], MOST)
-        location = (location - h * local.t[:, which]) / (1.0 - h)
-        location /= np.sqrt(1.0 + spread / (1.0 - h))
+
+    assert rows.label is not None
+
+    def scored() -> Iterator[tuple[Scored, Array]]:
+        """Yield the labelled rows of every block, and the log of each expert's share in them."""
+        for block in form.blocks(bare):
+            placed = form.place(bare, block, q, terms, scratch)
+            at = np.flatnonzero(rows.labelled[block.rows])
+            log_gate = placed.log_rho[:, at] + log_share[:, None]
+            log_gate -= log_sum(log_gate, axis=0)
+            of = block.rows[at], form.inputs(placed)[:, at], np.exp(log_gate)
+            yield Scored.of(*of, q.rules), log_gate
+
+    if alone:
+        responses = Responses.of((one for one, _ in scored()), rows.label, q.rules)
+    else:
+        responses = Responses.held(rows.label, q.rules)
+    for one, log_gate in scored():
+        mean, var = responses.without(one)
+        eta = mean / np.sqrt(var)
         for r, level in enumerate(levels):
-            out[which, r] = log_sum(log_gate + level.expect(which, location)[1], axis=0)
+            out[one.rows, r] = log_sum(log_gate + level.expect(one.rows, eta)[1], axis=0)
     return out
 
 
@@ -111,26 +123,35 @@ def left_out_labels(
     """
     log_pi, law = log_shares(q, None, len(rows.x)), SeenLaw.of(q, rows.noise)
     out = np.full((len(rows.x), len(levels)), np.nan)
-    for block in rows.blocks:
-        at = block.with_label
-        if not at.size:
-            continue
-        which = block.rows[at]
-        rho = np.minimum(local.rho[:, which], q.u[:, None] - u0)  # q may be older than rho
-        placed = gate_rows(block, q, law, log_pi[:, block.rows])
-        mean, var, wide = scores_law(block, q, placed)
-        log_gate = placed.log_gate[:, at] + _without_row(q, rows, block, placed, rho)
-        log_gate -= log_sum(log_gate, axis=0)
-        spread = weight_spread(q, placed.x[:, at])[:, :, None]
-        h = np.minimum(spread * rho[:, :, None], MOST)
-        location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
-        sd = np.sqrt(var[:, at] + spread * h / (1.0 - h))
+
+    assert rows.label is not None
+
+    def scored() -> Iterator[tuple[Scored, Array, Array]]:
+        """Yield labelled rows, the log of each expert's share, and how several variables move."""
+        for block in rows.blocks:
+            at = block.with_label
+            if not at.size:
+                continue
+            which = block.rows[at]
+            rho = np.minimum(local.rho[:, which], q.u[:, None] - u0)  # q may be older than rho
+            placed = gate_rows(block, q, law, log_pi[:, block.rows])
+            mean, var, wide = (one[:, at] for one in scores_law(block, q, placed))
+            log_gate = placed.log_gate[:, at] + _without_row(q, rows, block, placed, rho)
+            log_gate -= log_sum(log_gate, axis=0)
+            x = placed.x[:, at]
+            spread = weight_spread(q, x)[:, :, None]
+            yield Scored(which, x, rho, mean, var - spread, spread), log_gate, wide
+
+    responses = Responses.of((one for one, _, _ in scored()), rows.label, q)
+    for one, log_gate, wide in scored():
+        mean, var = responses.without(one)
+        sd = np.sqrt(var)
         for r, level in enumerate(levels):
             if wide.any():
-                log_p = level.expect_shifted(which, location / sd, wide[:, at] / sd)[2]
+                log_p = level.expect_shifted(one.rows, mean / sd, wide / sd)[2]
             else:
-                log_p = level.expect(which, location / sd)[1]
-            out[which, r] = log_sum(log_gate + log_p, axis=0)
+                log_p = level.expect(one.rows, mean / sd)[1]
+            out[one.rows, r] = log_sum(log_gate + log_p, axis=0)
     return out
 
 
