@@ -20,6 +20,17 @@ def mean_ranks(x: Array) -> Array:
     return (np.cumsum(count) - 0.5 * (count - 1))[position]
 
 
+def interval_ranks(low: Array, high: Array) -> Array:
+    """Return the ranks of numbers (n,) that lie between two ends, of points those of `mean_ranks`.
+
+    The middle of the ranks that a number can have: it is above all whose upper ends are below its
+    lower one, and below all whose lower ends are above its upper one [Gehan 1965].
+    """
+    below = np.searchsorted(np.sort(high), low, side="left")
+    not_above = np.searchsorted(np.sort(low), high, side="right")
+    return 0.5 * (below + not_above + 1.0)
+
+
 def log_sum(x: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Return log(sum(exp(x))) along an axis, without overflow; -inf where all are.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import rankdata
 
-from glfm_cli.arrays import Array, log_sum, mean_ranks
+from glfm_cli.arrays import Array, interval_ranks, log_sum, mean_ranks
 from glfm_cli.inference.diagnostics import (
     Flag,
     diagnose,
@@ -129,6 +130,18 @@ def test_rank_normalisation_gives_ties_one_score_and_keeps_symmetry() -> None:
 def test_ranks_of_equal_numbers_are_the_mean_of_theirs() -> None:
     x = np.array([2.5, -1.0, 2.5, 7.0, 2.5, -1.0])
     assert mean_ranks(x).tolist() == rankdata(x).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20))
+def test_ranks_of_intervals_lie_amid_those_that_their_numbers_can_have(pairs: list[Any]) -> None:
+    ends = np.sort(np.array(pairs, dtype=np.float64), axis=1)
+    n, (low, high) = len(ends), ends.T
+    least = [1 + np.sum(high < one) for one in low]
+    most = [n - np.sum(low > one) for one in high]
+    assert interval_ranks(low, high).tolist() == (0.5 * np.add(least, most)).tolist()
+    assert interval_ranks(low, low).tolist() == rankdata(low).tolist()
+    infinite = np.where(low == 0.0, -np.inf, low)
+    assert interval_ranks(infinite, high).tolist() == interval_ranks(low, high).tolist()
 
 
 def test_logs_of_sums_are_those_of_scipy_where_exponentials_overflow_or_vanish() -> None:

@@ -72,7 +72,7 @@ def cross_fit(
             if contained.any():
                 law = half.posterior.cells_law(draw, among)
                 log_p = [
-                    log_densities(s.link, s.encoded.scored[rows], law.column(s.d), draw.params[s.d])
+                    log_densities(s.link, s.encoded.cells[rows], law.column(s.d), draw.params[s.d])
                     for s in scales
                 ]
                 has = Z[among][:, match[contained]]

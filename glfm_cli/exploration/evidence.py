@@ -1,7 +1,7 @@
 """Which features bind columns together by more than chance gives.
 
 The evidence that feature k has to do with column d is the correlation r of the column's cells
-(their ranks, or the indicator of each level) with the probabilities p of having the feature, which
+(their ranks, of intervals by what lies surely below and above, or the indicator of each level) with the probabilities p of having the feature, which
 were told without this column and by draws of other rows (crossfit.py). Were the columns
 independent, then any order of the column's cells were as likely as the one that is there, so that
 
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glfm_cli.arrays import Array, mean_ranks
+from glfm_cli.arrays import Array, interval_ranks, mean_ranks
 from glfm_cli.exploration.crossfit import CrossFit
 from glfm_cli.exploration.scales import Scale
 
@@ -113,10 +113,14 @@ def null_level(columns: Sequence[_ObservedCells], rng: np.random.Generator) -> f
 
 def _seen(crossed: CrossFit, i: int, scale: Scale) -> _ObservedCells:
     """Return what one half says of column number `i`."""
-    x = scale.encoded.x[crossed.rows]
+    encoded = scale.encoded
+    x = encoded.inside[crossed.rows]
     there = ~np.isnan(x) if scale.link.n_latent else np.zeros(x.size, dtype=bool)
     x, p = x[there], crossed.probability[i][there]
-    if scale.ordered:
+    if encoded.ends is not None:
+        views = interval_ranks(*encoded.cells[crossed.rows][there].T)[:, None]
+        least = np.full(1, 0.5)
+    elif scale.ordered:
         views, least = mean_ranks(x)[:, None], np.full(1, 0.5)
     else:
         views = (x[:, None] == np.arange(len(scale.encoded.levels))).astype(np.float64)

@@ -150,7 +150,7 @@ def effects(
     for i, scale in enumerate(scales):
         if scale.link.n_latent == 0:
             continue
-        x = scale.encoded.x[rows]
+        x = scale.encoded.inside[rows]
         p = np.concatenate([one.probability[i, :, k] for one in those])
         n = scale.counts(rows)
         off, on = (scale.weighted(x, n * weight) for weight in (1.0 - p, p))

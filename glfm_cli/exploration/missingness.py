@@ -1,4 +1,7 @@
-"""Which cells are missing: how many of each column, and which columns miss together."""
+"""Which cells are missing: how many of each column, and which columns miss together.
+
+Of cells that lie in an interval something is known: they are not missing.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ class Missingness:
 
 def missingness(scales: Sequence[Scale]) -> Missingness:
     """Return the pattern of missing cells."""
-    missing = np.column_stack([~scale.encoded.observed for scale in scales]).astype(np.float64)
+    each = [~(scale.encoded.observed | scale.encoded.between) for scale in scales]
+    missing = np.column_stack(each).astype(np.float64)
     count = scales[0].counts(np.arange(missing.shape[0]))
     total = max(count.sum(), np.finfo(float).tiny)
     return Missingness(

@@ -185,6 +185,26 @@ def test_the_page_is_written_where_it_was_asked_for(explored: Callable[..., Any]
     assert "glfm explore table.csv --types TYPES.yaml" in text
 
 
+def test_a_group_is_found_by_cells_below_limits(
+    desk: Any, here: Callable[..., Any], seed: int
+) -> None:
+    """Nearly all that its rows have of four columns is below one of two limits."""
+    rng, lines = np.random.default_rng(seed), ["a,b,c,d,e"]
+    for i in range(200):
+        cells, limit = np.exp(rng.normal(size=5)), 1.0 if i % 2 else 0.7
+        cells[:4] *= 0.1 if i % 3 == 0 else 1.0
+        lines.append(",".join(f"<{limit}" if one < limit else f"{one:.3f}" for one in cells))
+    desk.put("table.csv", "\n".join(lines) + "\n")
+    desk.put("types.yaml", "columns: {a: positive, b: positive, c: positive, d: positive, e: positive}\n")
+    said = here("explore", "table.csv", "--types", "types.yaml", *SHORT,
+                "--chains", "3", "--warmup", "40")  # fmt: skip
+    assert said.status == 0, said.stderr
+    shown = " ".join(said.stdout.split())
+    (feature,) = re.findall(r"F1 .*?Patterns", shown)
+    assert {*"abcd"} == set(re.findall(r"(\w) (?:lower|higher)", feature))
+    assert "Missing in the same rows" not in shown
+
+
 def test_intervals_that_means_leave_out_are_counted(
     table: Any, explored: Callable[..., Any]
 ) -> None:
