@@ -1,9 +1,10 @@
 """Which features bind columns together by more than chance gives.
 
 The evidence that feature k has to do with column d is the correlation r of the column's cells
-(their ranks, of intervals by what lies surely below and above, or the indicator of each level) with the probabilities p of having the feature, which
-were told without this column and by draws of other rows (crossfit.py). Were the columns
-independent, then any order of the column's cells were as likely as the one that is there, so that
+(their ranks, of intervals by what lies surely below and above them, or the indicator of each level)
+with the probabilities p of having the feature, which were told without this column and by draws of
+other rows (crossfit.py). Were the columns independent, then any order of the column's cells were as
+likely as the one that is there, so that
 
     z = r sqrt(n - 1)
 

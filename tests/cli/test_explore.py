@@ -195,7 +195,7 @@ def test_a_group_is_found_by_cells_below_limits(
         cells[:4] *= 0.1 if i % 3 == 0 else 1.0
         lines.append(",".join(f"<{limit}" if one < limit else f"{one:.3f}" for one in cells))
     desk.put("table.csv", "\n".join(lines) + "\n")
-    desk.put("types.yaml", "columns: {a: positive, b: positive, c: positive, d: positive, e: positive}\n")
+    desk.put("types.yaml", "columns:\n" + "".join(f"  {name}: positive\n" for name in "abcde"))
     said = here("explore", "table.csv", "--types", "types.yaml", *SHORT,
                 "--chains", "3", "--warmup", "40")  # fmt: skip
     assert said.status == 0, said.stderr
