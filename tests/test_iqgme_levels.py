@@ -408,7 +408,7 @@ def test_rows_without_gaps_are_placed_as_rows_with_gaps_are(
 
 def test_forecasts_leave_room_for_slips(seed: int) -> None:
     columns, code = yes_no(60, np.random.default_rng(seed), 0.0)
-    held = IqgmeConfig(experts=1, iterations=20, slips=0.5)
+    held = IqgmeConfig(experts=1, iterations=20, slips=0.5, stack=False)
     how = Fitting(held, LinkConfig(), chains=1)
     made = fit_classifier(columns, code, 2, how)
     as_fitted = tuple(replace(member, power=1.0) for member in made.members)

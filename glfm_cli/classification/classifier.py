@@ -9,10 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, log_sum
 from glfm_cli.classification.features import Calibrated, LatentColumn, cells_of, is_constant
 from glfm_cli.classification.fit import ExpertsFit, Fitting, fit_experts
 from glfm_cli.classification.gaps import Indicators
+from glfm_cli.classification.label_trees import FEWEST, LabelTrees
 from glfm_cli.classification.level_scores import FOLDS, level_scores, wants_scores
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.stratified import stratified_folds
@@ -38,6 +39,7 @@ from glfm_cli.links import LevelObservation, of_levels
 from glfm_cli.schema import Role
 
 MOST_LAWS = 10  # draws from which features are completed
+AT_ONCE = 4096  # rows whose features are completed together
 DOMINANT = 0.005  # E[pi] from which an expert counts, as in the thesis
 
 
@@ -51,7 +53,8 @@ class Classifier:
         Their shares of experts in tasks are by the task's code, (0, H) for one task
     task : name of the column that names tasks, None where there is one task
     note : what is to be said of the forms that experts have, None where there is nothing
-    pooling : what predicts beside shared experts, None where nothing does
+    pooling : what predicts beside experts that tasks share, None where nothing does
+    trees : what predicts beside those of one task, None where nothing does
     config : of the fit
     """
 
@@ -62,6 +65,7 @@ class Classifier:
     note: str | None = None
     pooling: StackedPooling | None = None
     config: IqgmeConfig = field(default_factory=IqgmeConfig)
+    trees: LabelTrees | None = None
 
     @property
     def n_levels(self) -> int:
@@ -137,12 +141,11 @@ class Classifier:
 
         Rows of an unknown task have the experts' shares in all tasks.
         """
-        by_name = {encoded.column.name: cells_of(encoded) for encoded in columns}
-        xs = [by_name[name] for name in self.seen.columns]
-        n = columns[0].x.size if columns else 0
         if self.task is not None:
-            return self._law_of_tasks(xs, by_name[self.task], pool, features)
-        rows = self.seen.rows(xs, n)
+            cells = _cells_by_name(columns)
+            xs = [cells[name] for name in self.seen.columns]
+            return self._law_of_tasks(xs, cells[self.task], pool, features)
+        rows = self._rows(columns)
         if self.fitted.draws:
             draws = self.fitted.draws
             if features:  # their law takes much more room
@@ -152,6 +155,21 @@ class Classifier:
         every = [member.experts for member in self.members]
         laws = [label_law(rows, q, features=features, pool=pool) for q in every]
         return LabelLaw.average(laws, [member.weight for member in self.members])
+
+    def _rows(self, columns: Sequence[EncodedColumn]) -> KnownRows:
+        """Return rows of one task as the experts see them."""
+        cells, n = _cells_by_name(columns), columns[0].x.size if columns else 0
+        return self.seen.rows([cells[name] for name in self.seen.columns], n)
+
+    def filled(self, rows: KnownRows, pool: ThreadPoolExecutor | None = None) -> Array:
+        """Return features (n, P), missing ones as the best start expects them without the label."""
+        x, gaps = rows.x.copy(), np.flatnonzero(~rows.known.all(axis=1))
+        for part in np.array_split(gaps, -(-gaps.size // AT_ONCE)) if gaps.size else ():
+            own = rows.take(part)
+            law = label_law(own, self.experts, features=True, pool=pool)
+            mean = np.einsum("hn,hnp->np", law.gate, law.x)
+            x[part] = np.where(own.known, own.x, mean)
+        return x
 
     def _law_of_tasks(
         self, xs: list[Array], task: Array, pool: ThreadPoolExecutor | None, features: bool
@@ -182,13 +200,25 @@ class Classifier:
     def probabilities(
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
     ) -> Array:
-        """Return (n, R) the probabilities of the levels; O(n) memory and time."""
+        """Return (n, R) the probabilities of the levels; O(n) memory and time.
+
+        Trees know the labels of rows that they were grown on.
+        """
+        p = self.by_experts(columns, pool)
+        if self.trees is not None:
+            return self.trees.mixed(p, self.filled(self._rows(columns), pool))
+        return p if self.pooling is None else self.pooling.mixed(p, columns, pool)
+
+    def by_experts(
+        self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
+    ) -> Array:
+        """Return the probabilities (n, R) of the levels by the mixture of experts alone."""
         law = self.law(columns, pool)
         with sound():
             p = self.label_probabilities(law)
         if not np.isfinite(p).all():
             raise NumericalError("the probabilities of labels are not finite numbers")
-        return p if self.pooling is None else self.pooling.mixed(p, columns, pool)
+        return p
 
 
 def fit_classifier(
@@ -233,7 +263,8 @@ def fit_classifier(
     )  # fmt: skip
     if task is None:
         fitted = fit(rows_at(slice(None)))
-        return Classifier(seen, fitted, fitted.members, None, note, config=config)
+        found = Classifier(seen, fitted, fitted.members, None, note, config=config)
+        return replace(found, trees=_trees_beside(found, rows_at, code, how.seed, how.pool))
     shared = fit([rows_at(np.flatnonzero(task.x == j)) for j in there])
     members = tuple(among(member, there, len(task.levels)) for member in shared.members)
     name = task.column.name
@@ -246,6 +277,31 @@ def fit_classifier(
     many = seen.n_latent > MOST_BOTH
     pooling = compare_pooling(columns, code, again, alone=many, pool=how.pool, stop=how.stop)
     return replace(found, pooling=pooling)
+
+
+def _trees_beside(
+    found: Classifier,
+    rows_at: Callable[[Array], KnownRows],
+    code: Array,
+    seed: int,
+    pool: ThreadPoolExecutor | None,
+) -> LabelTrees | None:
+    """Return trees that predict beside experts of one task; None where they are not to."""
+    at, members, config = np.flatnonzero(~np.isnan(code)), found.members, found.config
+    each = [member.left_out for member in members if member.left_out is not None]
+    wanted = config.stack and config.average and at.size >= FEWEST and found.seen.n_latent
+    if not wanted or not members or len(each) < len(members):
+        return None
+    log_weight = np.log([member.weight for member in members])
+    left_out = log_sum(np.array(each) + log_weight[:, None], axis=0)
+    rng = np.random.default_rng([seed, at.size, found.n_levels])
+    own = code[at].astype(np.intp)
+    x = found.filled(rows_at(at).without_label(), pool)
+    return LabelTrees.of(x, own, found.n_levels, left_out, rng)
+
+
+def _cells_by_name(columns: Sequence[EncodedColumn]) -> dict[str, Array]:
+    return {encoded.column.name: cells_of(encoded) for encoded in columns}
 
 
 def _features(

@@ -163,7 +163,7 @@ class FitRequest:
         classifier = self._fit()
         trained = Trained.of(task, self.table, classifier, how.seed)
         p = classifier.probabilities(task.features, how.pool)
-        telling = self._telling(task.features, task.code, p)
+        telling = self._telling(task.features, task.code, classifier.by_experts(task.features))
         if new is not None:
             found = _answer(trained, new, complete, how.pool)
             warnings = _warnings((*self._notes, *telling), new)

@@ -65,9 +65,13 @@ class ClassifierStore(Store):
             clear_temporaries(folder)
         return store
 
-    def keep_pooling(self, pooling: StackedPooling | None) -> None:
+    def keep_beside(self, classifier: Classifier) -> None:
         """Keep what predicts beside the fit."""
-        content = b"" if pooling is None else to_stream(_pooling_out(pooling, self.header))
+        content = b""
+        if classifier.pooling is not None:
+            content = to_stream(_pooling_out(classifier.pooling, self.header))
+        elif classifier.trees is not None:
+            content = to_stream(classifier.trees.pack())
         if content:
             replace_file(self.folder, POOLING, [content])
         assert self.header.classifier is not None
@@ -153,7 +157,7 @@ def fit_and_keep(
 
     try:
         classifier = fit(keep=keep)
-        stores[0].keep_pooling(classifier.pooling)
+        stores[0].keep_beside(classifier)
         stores[0].finish(time.monotonic() - began)
         return classifier
     finally:

@@ -3,7 +3,7 @@
     run.json, types.yaml                         as for tables; what it says of the label besides
     links.arrow                                  how features and the label are seen
     chain-N.draws.arrow, chain-N.state.arrow     what is left of a restart, and where it stands
-    pooling.arrow                                what predicts beside experts that tasks share
+    pooling.arrow                                what predicts beside the experts
 
 Numbers and text only, checked before they are trusted.
 """
@@ -30,6 +30,7 @@ from glfm_cli.classification.features import (
 from glfm_cli.classification.fit import ExpertsFit, plan_of
 from glfm_cli.classification.gaps import Indicators
 from glfm_cli.classification.keeping import NAMES, POOLING, WEIGHTS, hash_of, layout_of
+from glfm_cli.classification.label_trees import LabelTrees
 from glfm_cli.classification.pooling import COMPLETE, NONE, NoPooling, StackedPooling
 from glfm_cli.classification.trained import Trained
 from glfm_cli.encoding import LearntColumn
@@ -180,6 +181,10 @@ def _trained(path: Path, header: Header, own: ClassifierHeader) -> Trained:
         arrays = _read_hashed(path, POOLING, own.pooling_hash)
         pooling = _pooling_in(arrays, columns, len(task.levels), header.model_config)
         classifier = replace(classifier, pooling=pooling)
+    elif own.pooling_hash:
+        arrays = _read_hashed(path, POOLING, own.pooling_hash)
+        trees = LabelTrees.unpack(arrays, seen.n_latent, n_levels)
+        classifier = replace(classifier, trees=trees)
     counts = (header.n_rows, own.n_labelled, header.plan.seed)
     learnt = tuple(columns.features.values())
     return Trained(header.schema, header.table, learnt, columns.target, classifier, *counts)

@@ -68,8 +68,14 @@ class Trees:
         return {"left_out": np.array(self.left_out, dtype=np.int64), **arrays}
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, Array], columns: int, rows: int) -> Trees:
-        """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
+    def unpack(
+        cls, arrays: Mapping[str, Array], columns: int, rows: int, *, features: int | None = None
+    ) -> Trees:
+        """Return what `pack` gave; ValueError, with a phrase, when it is no such thing.
+
+        features : columns that trees ask about, if not those that they are of
+        """
+        asked = columns if features is None else features
         root = take(arrays, "root", np.int32, (columns, None))
         seed = take(arrays, "seed", np.uint64, (columns,))
         if "size" in arrays:  # of before forecasts had slopes
@@ -85,7 +91,7 @@ class Trees:
         child = take(arrays, "child", np.int32, feature.shape)
         members = take(arrays, "members", np.int32, (None,))
         node, leaf, first = np.arange(feature.size), feature < 0, child.astype(np.int64)
-        inner = (first > node) & (first < feature.size - 1) & (feature < columns)
+        inner = (first > node) & (first < feature.size - 1) & (feature < asked)
         whole = (threshold >= 1.0) & (threshold == np.floor(threshold))
         outer = (first >= 0) & whole & (first + threshold <= members.size) & (feature == -1)
         if not np.all(np.where(leaf, outer, inner)):

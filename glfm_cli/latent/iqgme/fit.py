@@ -117,6 +117,7 @@ class Member:
     shares : (J, H) of the experts in each of J tasks, None for one task
     own : rules of the tasks' own, None where all have those of the experts
     power : to which forecasts are raised; the inverse of a temperature
+    left_out : (l,) log probability of each label of the fit, were it not known; None of tasks
     """
 
     experts: Experts | FactorExperts
@@ -124,6 +125,7 @@ class Member:
     shares: Array | None = None
     own: TaskDeviations | None = None
     power: float = 1.0
+    left_out: Array | None = None
 
     def of_task(self, j: int | None) -> tuple[Experts | FactorExperts, Array]:
         """Return the experts as task j, None for an unknown one, has them, and their shares."""

@@ -41,8 +41,9 @@ class IqgmeConfig:
     own_rules : whether each of several tasks has rules of its own, about those that they share
     own_precision : of what these are off by; None chooses it by labels that are foretold
     own_shape, own_rate : gamma prior of that of the intercepts
-    stack : whether several tasks are also learnt from as one, and, where features are many, each
-        alone, to predict together with shared experts; for who fits classifiers
+    stack : whether something predicts together with the experts, weighed by labels that are left
+        out: trees; of several tasks fits to all as one, and, where features are many, to each
+        alone; for who fits classifiers
     iterations : at most so many of one start
     short : iterations of every start before the better half goes on
     inference : variational, or by Gibbs sampling

@@ -178,6 +178,13 @@ class KnownRows:
         """Return K."""
         return 0 if self.label is None else self.label.n_latent
 
+    def take(self, at: Array) -> KnownRows:
+        """Return some rows as if nothing were known of their labels."""
+        told, precision = (None if one is None else one[at] for one in (self.told, self.precision))
+        return KnownRows(
+            self.x[at], self.known[at], noise=self.noise, told=told, precision=precision
+        )
+
     def without_label(self) -> KnownRows:
         """Return the same rows as if nothing were known of their labels."""
         return replace(self, label=None, labelled=np.zeros(0, dtype=bool))

@@ -1,0 +1,111 @@
+"""Extra trees of the label, which predict beside the mixture of experts.
+
+Experts are few and each rule is a line: where labels follow thresholds and interactions of many
+features, trees are better [Geurts and others 2006]. Both foretell labels that they have not seen,
+experts by answering scores (`left_out_labels`), trees by those grown without the row, and mix as
+these say (`stacking`):
+
+    p = w p_experts + (1 - w) p_trees
+
+Trees see features as experts do, and missing cells as these expect them: a value of its own would
+tell trees which cells are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.classification.stacking import stacking_weights
+from glfm_cli.latent.forest import ForestConfig
+from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.trees import Trees, grow, law
+from glfm_cli.latent.model import take
+from glfm_cli.links.law import Probabilities
+
+FEWEST = 30  # labels by which weights are chosen
+TREES, LEFT_OUT = 60, 20  # of them a row is left out of so many
+LEAST = 2  # members of a leaf, at least
+QUESTIONS = 30  # at random, of which a node asks the best
+PRIOR = 0.3  # members of a leaf that all labels together are worth
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTrees:
+    """Trees of a label of R levels on P features, and how much they count.
+
+    trees : of column P, behind the features
+    code : (n,) int32, the labels of the rows that trees were grown on
+    n_features : P;  n_levels : R
+    weight : 1 - w
+    """
+
+    trees: Trees
+    code: Array
+    n_features: int
+    n_levels: int
+    weight: float
+
+    @classmethod
+    def of(
+        cls, x: Array, code: Array, n_levels: int, left_out: Array, rng: np.random.Generator
+    ) -> Self:
+        """Return trees of labelled rows, weighed beside experts.
+
+        x : (n, P) features;  code : (n,) which level each label is
+        left_out : (n,) log probability that experts give to each label, were it not known
+        """
+        n, P = x.shape
+        z = np.vstack([np.ascontiguousarray(x.T), code])
+        seen, least = np.ones(z.shape, dtype=np.uint8), np.full(P + 1, LEAST, dtype=np.int64)
+        how = ForestConfig(trees=TREES, left_out=LEFT_OUT, questions=QUESTIONS)
+        kinds = _kinds(P, n_levels)
+        trees = grow(z, seen, kinds, [P], TREES, LEFT_OUT, least, how, rng)
+        found = cls(trees, code.astype(np.int32), P, n_levels, 0.0)
+        own = found._forecasts(x, np.arange(n, dtype=np.int32))[np.arange(n), found.code]
+        weights = stacking_weights(np.column_stack([left_out, np.log(own)]))
+        return cls(trees, found.code, P, n_levels, float(weights[1]))
+
+    def mixed(self, p: Array, x: Array) -> Array:
+        """Return the mixture (n, R) with the probabilities that experts gave to rows x (n, P)."""
+        own = self._forecasts(x, np.full(len(x), -1, dtype=np.int32))
+        return np.asarray((1.0 - self.weight) * p + self.weight * own)
+
+    def _forecasts(self, x: Array, own: Array) -> Array:
+        """Return probabilities (n, R); `own` (n,) is the row of the fit that each is, or -1."""
+        P, rows = self.n_features, np.arange(len(x))
+        z = np.vstack([np.ascontiguousarray(x.T), np.zeros(len(x))])
+        kinds, donors = _kinds(P, self.n_levels), self.code.astype(np.float64)
+        found = law(z, rows, own, donors, kinds, P, self.trees, 0, PRIOR)
+        assert isinstance(found, Probabilities)
+        return found.p
+
+    def pack(self) -> dict[str, Array]:
+        """Return them as named arrays."""
+        own = {"code": self.code, "weight": np.array(self.weight)}
+        return own | {f"trees.{name}": array for name, array in self.trees.pack().items()}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, Array], n_features: int, n_levels: int) -> Self:
+        """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
+        code = take(arrays, "code", np.int32, (None,))
+        if not code.size or code.min() < 0 or code.max() >= n_levels:
+            raise ValueError("'code' is out of range")
+        weight = float(take(arrays, "weight", np.float64, ()))
+        if not 0.0 <= weight <= 1.0:
+            raise ValueError("'weight' is not between 0 and 1")
+        part = {k.removeprefix("trees."): v for k, v in arrays.items() if k.startswith("trees.")}
+        trees = Trees.unpack(part, 1, code.size, features=n_features)
+        return cls(trees, code, n_features, n_levels, weight)
+
+
+def _kinds(n_features: int, n_levels: int) -> Kinds:
+    """Return what features, all numbers, and the label are to trees."""
+    D = n_features + 1
+    label = np.arange(D) == n_features
+    levels = np.where(label, n_levels, 0).astype(np.int32)
+    return Kinds(levels, label.astype(np.uint8), np.full(D, np.nan), np.zeros(D))

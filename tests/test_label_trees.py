@@ -1,0 +1,94 @@
+"""Trees that predict labels beside the mixture of experts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import classify
+from glfm_cli.classification.label_trees import LabelTrees
+from glfm_cli.classification.saved import load_trained
+
+Array = np.ndarray[Any, Any]
+
+TYPES = {"columns": {"a": "real", "b": "real", "c": "real", "label": "categorical"}}
+
+
+def squares(n: int, seed: int, *, straight: bool = False) -> pa.Table:
+    """Return rows whose label goes by the square of a plane that they are in, or by a line."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2.0, 2.0, (n, 3))
+    score = x @ [2.0, -1.0, 0.5] if straight else np.floor(x[:, 0]) + np.floor(x[:, 1])
+    one = score + rng.logistic(size=n) > 0.0 if straight else score % 2 == 0
+    columns = {name: pa.array(x[:, d], mask=rng.random(n) < 0.05) for d, name in enumerate("abc")}
+    return pa.table(columns | {"label": pa.array(np.where(one, "yes", "no"))})
+
+
+def log_loss(p: Array, table: pa.Table) -> float:
+    code = (table["label"].to_numpy() == "yes").astype(int)
+    return float(-np.log(np.maximum(p[np.arange(code.size), code], 1e-15)).mean())
+
+
+def test_labels_by_thresholds_are_foretold_by_trees_and_by_a_line_by_experts(seed: int) -> None:
+    for straight in (False, True):
+        train, new = (squares(n, seed + n, straight=straight) for n in (400, 600))
+        options = {"types": TYPES, "target": "label", "predict": new, "chains": 2, "seed": 0}
+        found = classify(train, **options)
+        alone = classify(train, **options, settings={"stack": "false"})
+        assert found.trained is not None
+        trees = found.trained.classifier.trees
+        assert trees is not None
+        assert alone.trained is not None
+        assert alone.trained.classifier.trees is None
+        both, experts = (log_loss(one.predictions.p, new) for one in (found, alone))
+        if straight:
+            assert trees.weight < 0.15
+            assert both < experts + 0.01
+        else:
+            assert trees.weight > 0.7
+            assert both < 0.85 * experts
+
+
+def test_kept_trees_predict_the_same(tmp_path: Path, seed: int) -> None:
+    train, new = squares(200, seed), squares(50, seed + 1)
+    folder = tmp_path / "fit.glfm"
+    found = classify(
+        train, TYPES, target="label", predict=new, chains=1, seed=0, save=folder
+    ).predictions
+    again = classify(new, fit=folder).predictions
+    np.testing.assert_array_equal(found.p, again.p)
+    each = [classify(new.slice(i, 1), fit=folder).predictions.p[0] for i in range(5)]
+    np.testing.assert_allclose(each, found.p[:5], rtol=1e-12)
+    trees = load_trained(folder).classifier.trees
+    assert trees is not None
+    packed = trees.pack()
+    whole = LabelTrees.unpack(packed, 3, 2)
+    assert whole.weight == trees.weight
+    broken = {
+        "weight": np.array(1.5),
+        "code": np.where(packed["code"] == 1, 2, packed["code"]).astype(np.int32),
+        "trees.feature": np.where(packed["trees.feature"] == 2, 3, packed["trees.feature"]),
+    }
+    for name, value in broken.items():
+        with pytest.raises(ValueError, match=name.removeprefix("trees.")):
+            LabelTrees.unpack({**packed, name: value.astype(packed[name].dtype)}, 3, 2)
+
+
+def test_rows_do_not_vote_on_themselves(seed: int) -> None:
+    """Labels that have nothing to do with features: by trees without the row they look like it."""
+    rng = np.random.default_rng(seed)
+    x, code = rng.standard_normal((200, 4)), rng.integers(2, size=200)
+    left_out = np.full(200, np.log(0.5))
+    trees = LabelTrees.of(x, code, 2, left_out, rng)
+    assert trees.weight < 0.4
+    sure = replace(trees, weight=1.0)
+    seen = sure.mixed(np.zeros((200, 2)), x)[np.arange(200), code]
+    unseen = sure.mixed(np.zeros((200, 2)), rng.standard_normal((200, 4)))
+    assert seen.mean() > 0.7 > unseen.max(axis=1).mean()
+    half = replace(trees, weight=0.25).mixed(np.full((200, 2), 0.5), x)
+    np.testing.assert_allclose(half[np.arange(200), code], 0.375 + 0.25 * seen)
