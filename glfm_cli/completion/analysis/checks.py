@@ -24,11 +24,11 @@ def check_table(data: Data, model: LatentModel) -> None:
             f"--analysis needs one model that is sampled, and --model {model.name} is not",
             hint="Take --model glfm, bsvd or mixture.",
         )
+    relations = Relations.of(data.columns)
     found = {
         "rows that belong together (role group or time)": data.groups is not None,
-        "cells known to lie between two numbers": any(c.ends is not None for c in data.columns),
         "successes among trials": any(c.trials is not None for c in data.columns),
-        "formula, only_if or less_than in the types file": bool(Relations.of(data.columns)),
+        "formula, parts_of or less_than in the types file": bool(relations.numbers),
     }
     for what, there in found.items():
         if there:
@@ -100,10 +100,12 @@ def related_warning(regression: AnalysisFormula, names: tuple[str, ...]) -> str:
     if len(names) > MOST_NAMED:
         shown += f" and {len(names) - MOST_NAMED} more"
     one = len(names) == 1
+    free = all(regression.columns[name].column.only_if is None for name in names)
+    name_it = f"Name {'it' if one else 'them'} in the formula, give" if free else "Give"
     return (
         f"{shown} {'tells' if one else 'tell'} of '{regression.target}' what the formula does not, "
         f"though --analysis takes columns outside it to tell nothing more: its coefficients are "
-        f"biased. Name {'it' if one else 'them'} in the formula, give {'it' if one else 'them'} "
+        f"biased. {name_it} {'it' if one else 'them'} "
         f"`role: ignore`, or leave out --analysis where cells are missing by what "
         f"{'it says' if one else 'they say'}"
     )

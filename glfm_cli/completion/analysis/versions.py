@@ -31,10 +31,11 @@ from glfm_cli.completion.analysis.checks import (
     related_warning,
 )
 from glfm_cli.completion.analysis.formula import AnalysisFormula
+from glfm_cli.completion.analysis.limits import Limits, check_limits
 from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.told import Told
 from glfm_cli.completion.analysis.walk import Walk
-from glfm_cli.encoding import Data
+from glfm_cli.encoding import Data, settle
 from glfm_cli.errors import broke_down
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.capabilities import Candidates
@@ -83,6 +84,7 @@ class Compatible:
         """
         regression = read_regression(text, data.columns)
         check_table(data, run.model)
+        check_limits(regression, data)
         config, link_config = configs
         X = regression.regressors({c.column.name: c.x for c in data.columns})
         check_response(regression, X.shape[1])
@@ -110,7 +112,8 @@ class Compatible:
         apart = {one.target for one in regressions}
         seen = [name for name in names if name not in apart]
         try:
-            walk, trace = Walk(regressions, self.problem, seen, xs, streams), []
+            limits = Limits.of(self.data, regressions)
+            walk, trace = Walk(regressions, self.problem, seen, xs, streams, limits), []
             for sweep in range(self.sweeps):
                 walk.sweep(adapt=2 * sweep < self.sweeps)
                 trace.append([*walk.at.b, np.log(walk.at.s2)])
@@ -119,7 +122,8 @@ class Compatible:
         walk.fill()
         self.told.traces[number] = np.array(trace)
         self.told.outside[number] = walk.laws[0].outside
-        return {d: xs[names[d]][self.data.columns[d].requested] for d in self.data.missing}
+        drawn = {d: xs[names[d]][rows] for d, rows in self.data.missing.items()}
+        return settle(self.data, drawn)
 
     def warnings(self) -> tuple[str, ...]:
         """Return what a user should know of the versions that were drawn, one line each."""
