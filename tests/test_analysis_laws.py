@@ -64,7 +64,7 @@ def test_coefficient_and_dispersion_of_counts_have_their_posterior() -> None:
     p /= p.sum()
     at, drawn = None, []
     for _ in range(2500):
-        at = law.draw(Seen(y, X, np.ones(1)), at, rng)
+        at = law.draw(Seen(y, X, np.eye(1)), at, rng)
         drawn.append([at.b[0], np.log(at.s2)])
     for values, grid, weight in zip(np.transpose(drawn), (b, t), (p.sum(1), p.sum(0)), strict=True):
         mean = weight @ grid

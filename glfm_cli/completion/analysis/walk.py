@@ -38,7 +38,7 @@ class Law:
         target = regression.columns[regression.target]
         self.seen, self.missing = target.observed, unknown_of(target)
         self.used = self.seen | self.missing if within else self.seen
-        self.squares = wide(regression.regressors({n: c.x for n, c in regression.columns.items()}))
+        self.prior = wide(regression.regressors({n: c.x for n, c in regression.columns.items()}))
 
     at: RegressionDraw | None
 
@@ -51,7 +51,7 @@ class Law:
         regression = self.regression
         y = np.where(self.used, regression.outcome(xs[regression.target]), np.nan)
         seen, rows = regression.seen(xs, y, self.evaluated)
-        drawn = regression.family.draw(seen._replace(squares=self.squares), self.at, rng)
+        drawn = regression.family.draw(seen._replace(prior=self.prior), self.at, rng)
         among = seen.X[self.missing[rows]]
         if self.at is None or not among.size:
             self.at = drawn
@@ -83,6 +83,8 @@ class Law:
         regression, name = self.regression, self.regression.target
         X = regression.regressors(xs, self.evaluated)
         rows = np.flatnonzero(self.missing & np.isfinite(X).all(axis=1))
+        if not rows.size:
+            return
         assert self.at is not None
         y, self.outside = regression.family.sample(X[rows], self.at, regression.ends, rng)
         x = regression.undone(y)
