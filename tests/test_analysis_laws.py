@@ -210,6 +210,7 @@ def test_missing_responses_with_an_atom_are_refused(
         ("y ~ x * z - x", "no column", "'a * b - a' is 'b + a:b'"),
         ("y ~ offset(log(z)) + x", "offset", "Take the offset for a regressor instead"),
         ("y ~ poly(x, 2)", "poly", "'x + I(x^2)'"),
+        ("y ~ x + strata(z)", "strata", "Take strata for regressors"),
         ("y ~ x + (1 | z)", "no column", "Effects of groups are not part of it"),
     ],
 )

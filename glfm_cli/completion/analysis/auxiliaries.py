@@ -41,8 +41,9 @@ def auxiliaries(
     """
     columns, found, left = regression.columns, [], []
     limited = {data.columns[d].column.name for d in bounds_of(data)}
-    terms = dict.fromkeys((*regression.terms, (_factor(columns[regression.target], regression),)))
-    apart = {*regression.names, regression.target, *names}
+    own = regression.told_by or (_factor(columns[regression.target], regression),)
+    terms = dict.fromkeys((*regression.terms, *((one,) for one in own)))
+    apart = {*regression.names, *regression.responses, *names}
     for one in data.columns:
         whole = (one.observed | one.requested).all() and not stays_beside(one)
         if whole and one.column.name not in apart:

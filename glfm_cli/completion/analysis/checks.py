@@ -8,6 +8,7 @@ from scipy.special import fdtrc, ndtri
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.families import Exponential, Linear
 from glfm_cli.completion.analysis.formula import AnalysisFormula
+from glfm_cli.completion.analysis.survival import ProportionalHazards, happened
 from glfm_cli.encoding import Data, EncodedColumn, Relations
 from glfm_cli.errors import UsageError, counted
 from glfm_cli.latent.model import LatentModel
@@ -42,10 +43,13 @@ def check_response(regression: AnalysisFormula, n_terms: int) -> None:
     """Raise UsageError where too little of a response is observed, or missing ones have an atom."""
     target = regression.columns[regression.target]
     n, least = int(target.observed.sum()), n_terms + 2
+    what = f"{counted(n, 'row')} have its response"
+    if isinstance(regression.family, ProportionalHazards):
+        n = int(happened(target.x).sum())
+        what = f"its event happened in {counted(n, 'row')}"
     if n < least:
         raise UsageError(
-            f"--analysis '{regression.text}' has {n_terms} coefficients, and "
-            f"{counted(n, 'row')} have its response",
+            f"--analysis '{regression.text}' has {n_terms} coefficients, and {what}",
             expected=f"{least} or more",
             hint="Leave out some terms.",
         )
@@ -67,13 +71,15 @@ def related(regression: AnalysisFormula, data: Data) -> tuple[str, ...]:
     """
     seen, rows = regression.complete()
     n, p = seen.X.shape
-    named = (regression.target, *regression.names)
+    named = (*regression.responses, *regression.names)
     others = [one for one in data.columns if one.column.name not in named]
     touched = any(regression.columns[name].requested.any() for name in named)
     if not touched or n <= p + 1:
         return ()
     family = regression.family
-    assert isinstance(family, Linear | Exponential)  # as those of responses are
+    if isinstance(family, ProportionalHazards):
+        family, seen = family.as_counts(seen, family.fit(seen))
+    assert isinstance(family, Linear | Exponential)  # as those of other responses are
     moments = family.moments(seen.X, family.fit(seen))
     sd = np.sqrt(np.maximum(moments.variance, np.finfo(float).tiny))
     z, X = (seen.y - moments.mean) / sd, (moments.slope / sd)[:, None] * seen.X

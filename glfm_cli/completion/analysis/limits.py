@@ -36,7 +36,7 @@ class Limits:
     def of(cls, data: Data, regressions: Sequence[AnalysisFormula]) -> Limits:
         """Return those of a table."""
         names = [encoded.column.name for encoded in data.columns]
-        named = {name for one in regressions for name in (one.target, *one.names)}
+        named = {name for one in regressions for name in (*one.responses, *one.names)}
         some = {encoded.column.name for encoded in data.columns if stays_beside(encoded)}
         drawn = [unknown_of(one)[one.requested] for one in data.columns]
         ends = {names[d]: ends[drawn[d]] for d, ends in bounds_of(data).items()}
@@ -69,13 +69,13 @@ def check_limits(regression: AnalysisFormula, data: Data) -> None:
     """Raise UsageError where the formula names a column of which a regression knows too little."""
     target, columns = regression.target, regression.columns
     start = f"--analysis '{regression.text}': "
-    for name in (target, *regression.names):
+    for name in (*regression.responses, *regression.names):
         if columns[name].column.only_if is not None:
             raise UsageError(
                 f"{start}'{name}' has values in some rows alone (`only_if`)",
                 hint="Complete the rows in which it has some as a table of their own.",
             )
-        if columns[name].ends is not None and name == target:
+        if columns[name].ends is not None and name in regression.responses:
             raise UsageError(
                 f"{start}cells of the response '{name}' are known only to lie between two numbers",
                 hint="Leave out --analysis, or list such texts under `missing:`.",
@@ -86,8 +86,8 @@ def check_limits(regression: AnalysisFormula, data: Data) -> None:
                 hint=f"Write `impute: censored` for '{name}' in the types file, so that the "
                 "regression of a completed table has a number there.",
             )
-    d = [encoded.column.name for encoded in data.columns].index(target)
-    if d in bounds_of(data) or d in levels_of(data):
+    limited = {data.columns[d].column.name for d in (*bounds_of(data), *levels_of(data))}
+    if target in limited:
         raise UsageError(
             f"{start}`only_if` of other columns tells what missing '{target}' may be",
             hint=f"Leave out --analysis, or give columns whose `only_if` names '{target}' "

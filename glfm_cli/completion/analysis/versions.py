@@ -89,7 +89,7 @@ class Compatible:
         X = regression.regressors({c.column.name: c.x for c in data.columns})
         check_response(regression, X.shape[1])
         more, left = auxiliaries(regression, data, related(regression, data), link_config)
-        apart = {one.target for one in (regression, *more)}
+        apart = {name for one in (regression, *more) for name in one.responses}
         links, xs = [], []
         for encoded, link in zip(data.columns, run.links, strict=True):
             if encoded.column.name not in apart:
@@ -103,13 +103,11 @@ class Compatible:
         """Return the missing cells of version `number` by column, after SWEEPS from some others."""
         streams = Streams(self.seed, _FIRST_CHAIN + number)
         names = [encoded.column.name for encoded in self.data.columns]
-        xs = {}
-        for d, encoded in enumerate(self.data.columns):
-            xs[names[d]] = encoded.x.copy()
-            if d in start:
-                xs[names[d]][encoded.requested] = start[d]
+        xs = {name: encoded.x.copy() for name, encoded in self.regression.columns.items()}
+        for d, values in start.items():
+            xs[names[d]][self.data.columns[d].requested] = values
         regressions = (self.regression, *self.auxiliaries)
-        apart = {one.target for one in regressions}
+        apart = {name for one in regressions for name in one.responses}
         seen = [name for name in names if name not in apart]
         try:
             limits = Limits.of(self.data, regressions)
