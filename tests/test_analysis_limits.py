@@ -13,6 +13,7 @@ from glfm_cli import impute
 from glfm_cli.completion import prepare
 from glfm_cli.completion.analysis import walk as walk_module
 from glfm_cli.completion.analysis.auxiliaries import auxiliaries, logarithm_of
+from glfm_cli.completion.analysis.checks import related
 from glfm_cli.completion.analysis.families import Linear, RegressionDraw
 from glfm_cli.completion.analysis.limits import Limits
 from glfm_cli.completion.analysis.reading import read_regression
@@ -87,6 +88,35 @@ def test_the_model_sees_columns_beside_the_walk_as_they_are() -> None:
     assert (x[0::6] <= 0.5).all()
     assert len(set(x[2::6])) == 5
     assert (x[1::6] == 1.5).all()
+
+
+def test_the_model_sees_no_result_of_a_formula_whose_inputs_are_known() -> None:
+    rng = np.random.default_rng(0)
+    a, x = rng.standard_normal((2, 60))
+    table = pa.table({
+        "a": a, "sum": a + 1.0, "y": rng.standard_normal(60),
+        "x": pa.array(np.where(np.arange(60) % 2 == 0, np.nan, x), from_pandas=True),
+    })  # fmt: skip
+    types = {"a": "real", "sum": {"type": "real", "formula": "a + 1"}, "y": "real", "x": "real"}
+    walk = walk_of(table, types, "y ~ x", Given([0.0, 1.0], 1.0))
+    assert not walk.chain.cells.observed[:, 1].any()
+    assert walk.chain.cells.observed[:, 0].all()
+
+
+def test_a_result_of_a_formula_is_no_auxiliary_and_no_term_of_one() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 60))
+    table = pa.table({
+        "a": a, "sum": a + b, "b": b, "y": a + b + 0.5 * rng.standard_normal(60),
+        "x": pa.array(np.where(np.arange(60) % 2 == 0, np.nan, a), from_pandas=True),
+    })  # fmt: skip
+    types: dict[str, Any] = dict.fromkeys("abyx", "real")
+    types["sum"] = {"type": "real", "formula": "a + b"}
+    problem, data, _ = prepare(table, {"columns": types})
+    regression = read_regression("y ~ x", data.columns)
+    assert "sum" not in related(regression, data)
+    (found,), _ = auxiliaries(regression, data, ("b",), problem.link_config)
+    assert set(found.names) == {"x", "y", "a"}
 
 
 def test_missing_levels_that_a_known_value_rules_out_are_never_drawn(
@@ -187,6 +217,41 @@ def test_observed_values_beside_intervals_choose_no_logarithm() -> None:
         table = pa.table({"x": text, "y": x})
         problem, data, _ = prepare(table, {"columns": {"x": "positive", "y": "real"}})
         assert (logarithm_of(data.columns[0], problem.link_config) is not None) == expected
+
+
+def bodies(bmi: list[str]) -> tuple[str, str]:
+    """Return a table of people and its types file."""
+    rng = np.random.default_rng(0)
+    height, weight = rng.normal(170, 8, 40).round(), rng.normal(70, 9, 40).round(1)
+    index = weight / (height / 100) ** 2
+    index = [one and f"{value:.6f}" for one, value in zip(bmi, index, strict=True)]
+    x = ["" if i % 4 == 0 else f"{i % 7}" for i in range(40)]
+    rows = zip(height, weight, index, x, (rng.standard_normal(40) + weight).round(2), strict=True)
+    types = "columns: {height: positive, weight: positive, x: real, y: real,"
+    types += " bmi: {type: positive, formula: weight / (height / 100) ** 2}}"
+    return "height,weight,bmi,x,y\n" + "\n".join(",".join(map(str, row)) for row in rows), types
+
+
+def test_results_of_formulas_that_known_cells_tell_go_with_an_analysis(
+    glfm: Any, tmp_path: Any
+) -> None:
+    table, types = bodies(["1", ""] * 20)
+    (tmp_path / "t.csv").write_text(table)
+    (tmp_path / "t.yaml").write_text(types)
+    command = ["impute", "t.csv", "--types", "t.yaml", "--multiple", "1", "-o", "o.csv", "-q"]
+    short = ["--chains", "1", "--warmup", "2", "--draws", "2", "--model", "glfm"]
+    done = glfm(*command, *short, "--analysis", "y ~ x + bmi", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "o.csv").read_text().splitlines()[41:]
+    for height, weight, bmi in (map(float, line.split(",")[2:5]) for line in lines):
+        assert bmi == pytest.approx(weight / (height / 100) ** 2, abs=1e-6)
+    lines = table.splitlines()
+    lines[2] = lines[2][lines[2].index(",") :]  # neither height nor index
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    done = glfm(*command, *short, "--analysis", "y ~ x + bmi", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "do not tell the missing ones" in done.stderr
+    assert "Give 'bmi' `role: ignore`, and write I(weight / (height / 100) ** 2)" in done.stderr
 
 
 def test_of_a_column_with_a_condition_no_warning_says_to_name_it() -> None:

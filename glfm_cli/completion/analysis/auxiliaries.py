@@ -20,7 +20,7 @@ import numpy as np
 from glfm_cli.completion.analysis.counts import FAMILIES, law_of_counts
 from glfm_cli.completion.analysis.families import Family
 from glfm_cli.completion.analysis.formula import AnalysisFormula, Factor
-from glfm_cli.completion.analysis.limits import stays_beside
+from glfm_cli.completion.analysis.limits import results_of, stays_beside
 from glfm_cli.completion.analysis.nominal import Nominal
 from glfm_cli.encoding import Data, EncodedColumn, bounds_of
 from glfm_cli.links import LinkConfig
@@ -43,7 +43,7 @@ def auxiliaries(
     limited = {data.columns[d].column.name for d in bounds_of(data)}
     own = regression.told_by or (_factor(columns[regression.target], regression),)
     terms = dict.fromkeys((*regression.terms, *((one,) for one in own)))
-    apart = {*regression.names, *regression.responses, *names}
+    apart = {*regression.names, *regression.responses, *names, *results_of(data)}
     for one in data.columns:
         whole = (one.observed | one.requested).all() and not stays_beside(one)
         if whole and one.column.name not in apart:

@@ -8,6 +8,7 @@ from scipy.special import fdtrc, ndtri
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.families import Exponential, Linear
 from glfm_cli.completion.analysis.formula import AnalysisFormula
+from glfm_cli.completion.analysis.limits import results_of, unknown_of
 from glfm_cli.completion.analysis.survival import ProportionalHazards, happened
 from glfm_cli.encoding import Data, EncodedColumn, Relations
 from glfm_cli.errors import UsageError, counted
@@ -25,17 +26,27 @@ def check_table(data: Data, model: LatentModel) -> None:
             f"--analysis needs one model that is sampled, and --model {model.name} is not",
             hint="Take --model glfm, bsvd or mixture.",
         )
-    relations = Relations.of(data.columns)
     found = {
         "rows that belong together (role group or time)": data.groups is not None,
         "successes among trials": any(c.trials is not None for c in data.columns),
-        "formula, parts_of or less_than in the types file": bool(relations.numbers),
     }
     for what, there in found.items():
         if there:
             raise UsageError(
                 f"--analysis does not know what to do with {what}",
                 hint="Leave out --analysis, or these columns.",
+            )
+    for d in sorted(Relations.of(data.columns).numbers):
+        column = data.columns[d].column
+        if n := int(unknown_of(data.columns[d]).sum()):
+            own = next((c.column for c in data.columns if c.column.formula), None)
+            raise UsageError(
+                f"--analysis does not know what to do with formula, parts_of or less_than where "
+                f"known cells do not tell the missing ones: {counted(n, 'cell')} of "
+                f"'{column.name}'",
+                hint="Leave these out in the types file."
+                if own is None
+                else f"Give '{own.name}' `role: ignore`, and write I({own.formula}) in its place.",
             )
 
 
@@ -71,9 +82,10 @@ def related(regression: AnalysisFormula, data: Data) -> tuple[str, ...]:
     """
     seen, rows = regression.complete()
     n, p = seen.X.shape
-    named = (*regression.responses, *regression.names)
+    named = {*regression.responses, *regression.names, *results_of(data)}
     others = [one for one in data.columns if one.column.name not in named]
-    touched = any(regression.columns[name].requested.any() for name in named)
+    of_it = (*regression.responses, *regression.names)
+    touched = any(regression.columns[name].requested.any() for name in of_it)
     if not touched or n <= p + 1:
         return ()
     family = regression.family

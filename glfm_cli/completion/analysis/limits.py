@@ -1,8 +1,9 @@
 """What is known of missing cells before an analysis is asked: conditions and intervals.
 
-A column with `only_if` or with cells that are intervals, which no regression names, stays beside
-the walk: the latent model sees it as it is, missing cells and those of which only the interval is
-known integrated out, and its cells are drawn last, from their law given the latent variables.
+A column with `only_if`, a `formula` or cells that are intervals, which no regression names, stays
+beside the walk: the latent model sees it as it is, missing cells and those of which only the
+interval is known integrated out, and its cells are drawn last, from their law given the latent
+variables.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.formula import AnalysisFormula
-from glfm_cli.encoding import Data, EncodedColumn, bounds_of, levels_of
+from glfm_cli.encoding import Data, EncodedColumn, Relations, bounds_of, levels_of
 from glfm_cli.encoding.data import Mask
 from glfm_cli.errors import UsageError
 
@@ -38,6 +39,7 @@ class Limits:
         names = [encoded.column.name for encoded in data.columns]
         named = {name for one in regressions for name in (*one.responses, *one.names)}
         some = {encoded.column.name for encoded in data.columns if stays_beside(encoded)}
+        some |= results_of(data)
         drawn = [unknown_of(one)[one.requested] for one in data.columns]
         ends = {names[d]: ends[drawn[d]] for d, ends in bounds_of(data).items()}
         levels = {names[d]: possible[drawn[d]] for d, possible in levels_of(data).items()}
@@ -63,6 +65,11 @@ def unknown_of(encoded: EncodedColumn) -> Mask:
 def stays_beside(encoded: EncodedColumn) -> bool:
     """Return whether no regression of a column that the formula does not name may have it."""
     return encoded.ends is not None or encoded.column.only_if is not None
+
+
+def results_of(data: Data) -> set[str]:
+    """Return the columns that follow from others by a formula, and tell nothing more."""
+    return {data.columns[one.d].column.name for one in Relations.of(data.columns).equations}
 
 
 def check_limits(regression: AnalysisFormula, data: Data) -> None:

@@ -35,7 +35,7 @@ from glfm_cli.completion.analysis.limits import Limits, check_limits
 from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.told import Told
 from glfm_cli.completion.analysis.walk import Walk
-from glfm_cli.encoding import Data, settle
+from glfm_cli.encoding import Data, learnt_cells, settle
 from glfm_cli.errors import broke_down
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.capabilities import Candidates
@@ -91,11 +91,12 @@ class Compatible:
         more, left = auxiliaries(regression, data, related(regression, data), link_config)
         apart = {name for one in (regression, *more) for name in one.responses}
         links, xs = [], []
-        for encoded, link in zip(data.columns, run.links, strict=True):
+        every = zip(data.columns, run.links, learnt_cells(data.columns), strict=True)
+        for encoded, link, cells in every:
             if encoded.column.name not in apart:
                 logarithm = logarithm_of(encoded, link_config)
                 links.append(link if logarithm is None else make_link(logarithm, link_config))
-                xs.append(encoded.cells)
+                xs.append(cells)
         problem = Problem(run.model, config, tuple(links), tuple(xs), link_config)
         return cls(regression, data, _of_one(problem), seed, max(SWEEPS, sweeps), more, left)
 
