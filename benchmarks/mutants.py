@@ -43,6 +43,8 @@ WALK, FAMILIES = "completion/analysis/walk.py", "completion/analysis/families.py
 COUNTS, REGRESSION = "completion/analysis/counts.py", "completion/analysis/formula.py"
 CHECKS, TOLD = "completion/analysis/checks.py", "completion/analysis/told.py"
 ANALYSIS_LAWS, BESIDE = "tests/test_analysis_laws.py", "tests/test_analysis_auxiliaries.py"
+SURVIVAL, TIMES = "completion/analysis/survival.py", "tests/test_analysis_survival.py"
+ANALYSIS_LIMITS = "tests/test_analysis_limits.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
 MAP = "tests/cli/test_explore_map.py"
@@ -383,6 +385,36 @@ MUTANTS = {
     ),
     "what is cut off weighs the other way": Mutant(
         WALK, "< before - after", "< after - before", "tests/test_analysis_auxiliaries.py"
+    ),
+    "a prior about x of 0": Mutant(
+        FAMILIES, "np.append(1.0, mean[1:])", "np.append(1.0, 0.0 * mean[1:])", ANALYSIS
+    ),
+    "a prior as wide as x is large": Mutant(
+        FAMILIES, "np.where(seen, X - mean, 0.0)", "np.where(seen, X, 0.0)", ANALYSIS
+    ),
+    "hazards of one event more": Mutant(
+        SURVIVAL, "rng.gamma(counted)", "rng.gamma(counted + 1.0)", TIMES
+    ),
+    "hazards that no risk weighs": Mutant(
+        SURVIVAL, "(seen.X - centre) @ b, LARGEST", "0.0 * (seen.X - centre) @ b, LARGEST",
+        TIMES,
+    ),
+    "events and ends of observation exchanged": Mutant(
+        SURVIVAL, "events > 0.0, times.x, -times.x", "events > 0.0, -times.x, times.x",
+        TIMES,
+    ),
+    "a covariate below a limit drawn anywhere": Mutant(
+        WALK, "self.missing, rng, draw, self.ends", "self.missing, rng, draw", ANALYSIS_LIMITS
+    ),
+    "columns beside a regression seen as drawn": Mutant(
+        WALK, "own if name in limits.beside else xs[name]", "xs[name]", ANALYSIS_LIMITS
+    ),
+    "a level that a known answer rules out": Mutant(
+        WALK, "xs)] = -np.inf", "xs)] += 0.0", ANALYSIS_LIMITS
+    ),
+    "a level drawn that a condition tells": Mutant(
+        "completion/analysis/limits.py", "requested & ~encoded.observed", "requested",
+        ANALYSIS_LIMITS,
     ),
     "rows of earlier levels stay": Mutant(
         "completion/analysis/nominal.py",

@@ -24,6 +24,7 @@ from glfm_cli.completion.analysis.families import (
     Linear,
     RegressionDraw,
     Seen,
+    wide,
 )
 from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.versions import Compatible
@@ -185,7 +186,7 @@ def test_a_saved_fit_gives_the_same_versions(tmp_path: Path) -> None:
 def test_coefficients_have_their_posterior(name: str) -> None:
     """On a grid of both coefficients."""
     rng, family = np.random.default_rng(1), FAMILIES[name]
-    X, squares = np.column_stack([np.ones(9), np.arange(9.0) / 4]), np.ones(2)
+    X, prior = np.column_stack([np.ones(9), np.arange(9.0) / 4]), np.eye(2)
     y = np.array([0.0, 0, 1, 0, 1, 1, 0, 1, 1]) * (1 if name == "logistic" else 2)
     axes = np.meshgrid(np.linspace(-9, 4, 80), np.linspace(-4, 9, 80), indexing="ij")
     grid = np.column_stack([axis.ravel() for axis in axes])
@@ -198,10 +199,36 @@ def test_coefficients_have_their_posterior(name: str) -> None:
     sd = np.sqrt(p @ (grid - mean) ** 2)
     at, drawn = None, []
     for _ in range(1500):
-        at = family.draw(Seen(y, X, squares), at, rng)
+        at = family.draw(Seen(y, X, prior), at, rng)
         drawn.append(at.b)
     assert np.abs(np.mean(drawn, axis=0) - mean).max() < 0.12 * sd.max()
     assert np.allclose(np.std(drawn, axis=0), sd, rtol=0.1)
+
+
+@pytest.mark.parametrize("name", ["linear", "logistic", "poisson"])
+def test_coefficients_do_not_depend_on_where_covariates_have_their_zero(name: str) -> None:
+    """Those of years and of pH are as free as others; only the prior's width tells them apart."""
+    rng = np.random.default_rng(1)
+    z = rng.standard_normal((60, 2))
+    y = (z[:, 0] + rng.standard_normal(60) > 0.0).astype(float)
+    near, far = (
+        np.column_stack([np.ones(60), z * [0.05, 4.0] + at]) for at in ([0.0, 0.0], [7.4, 2010.0])
+    )
+    expected, found = (FAMILIES[name].fit(Seen(y, X, wide(X))).b for X in (near, far))
+    assert found[1:] == pytest.approx(expected[1:], rel=1e-4)
+    assert found @ [1.0, 7.4, 2010.0] == pytest.approx(expected[0], abs=1e-4)
+    free = FAMILIES[name].fit(Seen(y, near, 1e-9 * np.eye(3))).b
+    assert expected[1:] == pytest.approx(free[1:], rel=0.02)
+
+
+def test_the_prior_is_as_wide_as_observed_regressors_say() -> None:
+    """One deviation of b_j is one of x_j away; the linear predictor at their means has another."""
+    X = np.array([[1.0, 1.0, 4.0], [1.0, 3.0, 4.0], [1.0, np.nan, 4.0]])
+    of_slopes = np.linalg.inv(wide(X))[1:, 1:]
+    assert of_slopes == pytest.approx(np.eye(2))
+    at = np.array([1.0, 2.0, 4.0])
+    assert at @ np.linalg.inv(wide(X)) @ at == pytest.approx(1.0)
+    assert np.linalg.inv(wide(X * [1.0, 3.0, 1.0]))[1, 1] == pytest.approx(1.0 / 9.0)
 
 
 class Known(Linear):

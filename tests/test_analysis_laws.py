@@ -64,7 +64,7 @@ def test_coefficient_and_dispersion_of_counts_have_their_posterior() -> None:
     p /= p.sum()
     at, drawn = None, []
     for _ in range(2500):
-        at = law.draw(Seen(y, X, np.ones(1)), at, rng)
+        at = law.draw(Seen(y, X, np.eye(1)), at, rng)
         drawn.append([at.b[0], np.log(at.s2)])
     for values, grid, weight in zip(np.transpose(drawn), (b, t), (p.sum(1), p.sum(0)), strict=True):
         mean = weight @ grid
@@ -210,6 +210,7 @@ def test_missing_responses_with_an_atom_are_refused(
         ("y ~ x * z - x", "no column", "'a * b - a' is 'b + a:b'"),
         ("y ~ offset(log(z)) + x", "offset", "Take the offset for a regressor instead"),
         ("y ~ poly(x, 2)", "poly", "'x + I(x^2)'"),
+        ("y ~ x + strata(z)", "strata", "Take strata for regressors"),
         ("y ~ x + (1 | z)", "no column", "Effects of groups are not part of it"),
     ],
 )

@@ -45,8 +45,8 @@ def test_two_levels_are_a_logistic_regression_of_the_first() -> None:
 def test_coefficients_have_their_posterior_by_importance_sampling() -> None:
     law, X = Nominal(3), design(25, 4)
     y, _ = law.sample(X, RegressionDraw(B[:2]), EVERYWHERE, np.random.default_rng(5))
-    squares = wide(X)
-    seen, rng = Seen(y, X, squares), np.random.default_rng(6)
+    prior = wide(X)
+    seen, rng = Seen(y, X, prior), np.random.default_rng(6)
     draws, last = [], None
     for _ in range(2500):
         last = law.draw(seen, last, rng)
@@ -56,7 +56,7 @@ def test_coefficients_have_their_posterior_by_importance_sampling() -> None:
     proposed = mode + spread * rng.standard_t(6, (12_000, 2, 2))
     z = (proposed - mode) / spread
     log_q = np.sum(-3.5 * np.log1p(z**2 / 6.0), axis=(1, 2))
-    log_prior = -0.5 * np.sum(squares * proposed**2, axis=(1, 2)) / 10.0**2
+    log_prior = -0.5 * np.einsum("tkp,pq,tkq->t", proposed, prior, proposed) / 10.0**2
     log_p = [law.log_density(y, X, RegressionDraw(b)).sum() for b in proposed]
     log_w = np.array(log_p) + log_prior - log_q
     w = np.exp(log_w - log_w.max())
@@ -75,7 +75,8 @@ def test_a_level_that_no_row_has_is_left_to_the_prior() -> None:
         at = Nominal(4).draw(seen, at, rng)
         draws.append(at.b[2])  # among rows of the last two levels
     assert np.isfinite(draws).all()
-    assert np.std(draws, axis=0) * np.sqrt(seen.squares) == pytest.approx(10.0, rel=0.25)
+    sd = np.sqrt(np.diag(np.linalg.inv(seen.prior)))
+    assert np.std(draws, axis=0) / sd == pytest.approx(10.0, rel=0.25)
 
 
 def test_coefficients_are_not_biased_by_a_city_that_tells_of_the_response() -> None:

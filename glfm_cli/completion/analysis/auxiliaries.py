@@ -20,8 +20,9 @@ import numpy as np
 from glfm_cli.completion.analysis.counts import FAMILIES, law_of_counts
 from glfm_cli.completion.analysis.families import Family
 from glfm_cli.completion.analysis.formula import AnalysisFormula, Factor
+from glfm_cli.completion.analysis.limits import results_of, stays_beside
 from glfm_cli.completion.analysis.nominal import Nominal
-from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.encoding import Data, EncodedColumn, bounds_of
 from glfm_cli.links import LinkConfig
 from glfm_cli.links.margins import FEWEST_FOR_TAILS, standard_moment
 from glfm_cli.schema import Transform
@@ -36,17 +37,22 @@ def auxiliaries(
 ) -> tuple[tuple[AnalysisFormula, ...], tuple[str, ...]]:
     """Return the regressions of some columns, the one with the most cells first, and the others.
 
-    Others have an atom, or too few cells.
+    Others have an atom, intervals, a condition or too few cells.
     """
     columns, found, left = regression.columns, [], []
-    terms = dict.fromkeys((*regression.terms, (_factor(columns[regression.target], regression),)))
-    apart = {*regression.names, regression.target, *names}
+    limited = {data.columns[d].column.name for d in bounds_of(data)}
+    own = regression.told_by or (_factor(columns[regression.target], regression),)
+    terms = dict.fromkeys((*regression.terms, *((one,) for one in own)))
+    apart = {*regression.names, *regression.responses, *names, *results_of(data)}
     for one in data.columns:
-        if one.column.name not in apart and (one.observed | one.requested).all():
+        whole = (one.observed | one.requested).all() and not stays_beside(one)
+        if whole and one.column.name not in apart:
             terms[(_factor(one, None, config),)] = None
     for name in sorted(names, key=lambda name: -int(columns[name].observed.sum())):
         one = columns[name]
-        made = _regression(one, tuple(terms), regression, config)
+        made = None
+        if not stays_beside(one) and name not in limited:
+            made = _regression(one, tuple(terms), regression, config)
         if made is None:
             left.append(name)
             continue
@@ -99,6 +105,7 @@ def logarithm_of(encoded: EncodedColumn, config: LinkConfig) -> EncodedColumn | 
     """
     column, x = encoded.column, encoded.x[encoded.observed]
     free = column.positive and not column.integral and column.transform is None
+    free = free and encoded.ends is None  # of which observed values are but a part
     if not free or x.size < FEWEST_FOR_TAILS or x.min() <= 0.0:
         return None
     skewed = abs(standard_moment(x, 3)) > config.rank_skewness

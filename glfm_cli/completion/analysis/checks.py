@@ -8,6 +8,8 @@ from scipy.special import fdtrc, ndtri
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.families import Exponential, Linear
 from glfm_cli.completion.analysis.formula import AnalysisFormula
+from glfm_cli.completion.analysis.limits import results_of, unknown_of
+from glfm_cli.completion.analysis.survival import ProportionalHazards, happened
 from glfm_cli.encoding import Data, EncodedColumn, Relations
 from glfm_cli.errors import UsageError, counted
 from glfm_cli.latent.model import LatentModel
@@ -26,9 +28,7 @@ def check_table(data: Data, model: LatentModel) -> None:
         )
     found = {
         "rows that belong together (role group or time)": data.groups is not None,
-        "cells known to lie between two numbers": any(c.ends is not None for c in data.columns),
         "successes among trials": any(c.trials is not None for c in data.columns),
-        "formula, only_if or less_than in the types file": bool(Relations.of(data.columns)),
     }
     for what, there in found.items():
         if there:
@@ -36,16 +36,31 @@ def check_table(data: Data, model: LatentModel) -> None:
                 f"--analysis does not know what to do with {what}",
                 hint="Leave out --analysis, or these columns.",
             )
+    for d in sorted(Relations.of(data.columns).numbers):
+        column = data.columns[d].column
+        if n := int(unknown_of(data.columns[d]).sum()):
+            own = next((c.column for c in data.columns if c.column.formula), None)
+            raise UsageError(
+                f"--analysis does not know what to do with formula, parts_of or less_than where "
+                f"known cells do not tell the missing ones: {counted(n, 'cell')} of "
+                f"'{column.name}'",
+                hint="Leave these out in the types file."
+                if own is None
+                else f"Give '{own.name}' `role: ignore`, and write I({own.formula}) in its place.",
+            )
 
 
 def check_response(regression: AnalysisFormula, n_terms: int) -> None:
     """Raise UsageError where too little of a response is observed, or missing ones have an atom."""
     target = regression.columns[regression.target]
     n, least = int(target.observed.sum()), n_terms + 2
+    what = f"{counted(n, 'row')} have its response"
+    if isinstance(regression.family, ProportionalHazards):
+        n = int(happened(target.x).sum())
+        what = f"its event happened in {counted(n, 'row')}"
     if n < least:
         raise UsageError(
-            f"--analysis '{regression.text}' has {n_terms} coefficients, and "
-            f"{counted(n, 'row')} have its response",
+            f"--analysis '{regression.text}' has {n_terms} coefficients, and {what}",
             expected=f"{least} or more",
             hint="Leave out some terms.",
         )
@@ -67,13 +82,16 @@ def related(regression: AnalysisFormula, data: Data) -> tuple[str, ...]:
     """
     seen, rows = regression.complete()
     n, p = seen.X.shape
-    named = (regression.target, *regression.names)
+    named = {*regression.responses, *regression.names, *results_of(data)}
     others = [one for one in data.columns if one.column.name not in named]
-    touched = any(regression.columns[name].requested.any() for name in named)
+    of_it = (*regression.responses, *regression.names)
+    touched = any(regression.columns[name].requested.any() for name in of_it)
     if not touched or n <= p + 1:
         return ()
     family = regression.family
-    assert isinstance(family, Linear | Exponential)  # as those of responses are
+    if isinstance(family, ProportionalHazards):
+        family, seen = family.as_counts(seen, family.fit(seen))
+    assert isinstance(family, Linear | Exponential)  # as those of other responses are
     moments = family.moments(seen.X, family.fit(seen))
     sd = np.sqrt(np.maximum(moments.variance, np.finfo(float).tiny))
     z, X = (seen.y - moments.mean) / sd, (moments.slope / sd)[:, None] * seen.X
@@ -100,10 +118,12 @@ def related_warning(regression: AnalysisFormula, names: tuple[str, ...]) -> str:
     if len(names) > MOST_NAMED:
         shown += f" and {len(names) - MOST_NAMED} more"
     one = len(names) == 1
+    free = all(regression.columns[name].column.only_if is None for name in names)
+    name_it = f"Name {'it' if one else 'them'} in the formula, give" if free else "Give"
     return (
         f"{shown} {'tells' if one else 'tell'} of '{regression.target}' what the formula does not, "
         f"though --analysis takes columns outside it to tell nothing more: its coefficients are "
-        f"biased. Name {'it' if one else 'them'} in the formula, give {'it' if one else 'them'} "
+        f"biased. {name_it} {'it' if one else 'them'} "
         f"`role: ignore`, or leave out --analysis where cells are missing by what "
         f"{'it says' if one else 'they say'}"
     )

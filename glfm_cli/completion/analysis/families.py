@@ -9,9 +9,10 @@
 A missing y has its law inside what its column can hold, also where coefficients are drawn by it
 (`inside`, walk.py).
 
-Each b has a prior so wide that it only keeps proper what data leave open: b_j ~ N(0, w^2 / m_j),
-m_j the mean of observed x_j^2, which does not move; of a linear law in units of s, where
-p(s2) ~ s2^(p/2 - 1) leaves n - p degrees of freedom.
+Each b has a prior so wide that it only keeps proper what data leave open: of slopes
+b_j ~ N(0, w^2 / v_j), v_j the variance of observed x_j, and of the linear predictor at their means
+N(0, w^2), so that x may lie far from 0, as years do; neither moves. Of a linear law w is in units
+of s, where p(s2) ~ s2^(p/2 - 1) leaves n - p degrees of freedom.
 """
 
 from __future__ import annotations
@@ -45,18 +46,25 @@ class RegressionDraw:
 
 
 class Seen(NamedTuple):
-    """What is observed of a regression: y (n,), X (n, p), and m (p,) of the prior."""
+    """What is observed of a regression: y (n,), X (n, p), and the prior's M (p, p).
+
+    M is the precision of b where w is 1.
+    """
 
     y: Array
     X: Array
-    squares: Array
+    prior: Array
 
 
 def wide(X: Array) -> Array:
-    """Return m (p,) of the prior by regressors (n, p), NaN where not observed."""
+    """Return M (p, p) of the prior by regressors (n, p), a constant first; NaN where not observed.
+    """
     seen = np.isfinite(X)
-    squares = np.sum(np.where(seen, X, 0.0) ** 2, axis=0) / np.maximum(seen.sum(axis=0), 1)
-    return np.where(squares > 0.0, squares, 1.0)
+    n = np.maximum(seen.sum(axis=0), 1)
+    mean = np.sum(np.where(seen, X, 0.0), axis=0) / n
+    var = np.sum(np.where(seen, X - mean, 0.0) ** 2, axis=0) / n
+    at_means = np.append(1.0, mean[1:])
+    return np.outer(at_means, at_means) + np.diag(np.append(0.0, np.where(var > 0.0, var, 1.0)[1:]))
 
 
 class ResponseMoments(NamedTuple):
@@ -99,14 +107,14 @@ class Linear:
         return -0.5 * (y - X @ at.b) ** 2 / at.s2 - 0.5 * np.log(2.0 * np.pi * at.s2)
 
     def fit(self, seen: Seen) -> RegressionDraw:
-        y, X, squares = seen
-        b = np.linalg.solve(X.T @ X + np.diag(squares) / WIDE_LINEAR**2, X.T @ y)
+        y, X, prior = seen
+        b = np.linalg.solve(X.T @ X + prior / WIDE_LINEAR**2, X.T @ y)
         return RegressionDraw(b, float(np.mean((y - X @ b) ** 2)))
 
     def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
-        y, X, squares = seen
+        y, X, prior = seen
         n, p = X.shape
-        prior = np.diag(squares) / WIDE_LINEAR**2
+        prior = prior / WIDE_LINEAR**2
         Q = X.T @ X + prior
         L = np.linalg.cholesky(Q)
         mode = np.linalg.solve(Q, X.T @ y)
@@ -162,8 +170,8 @@ class Exponential(ABC):
 
     def mode(self, seen: Seen) -> Array:
         """Return where the posterior of b is highest."""
-        y, X, squares = seen
-        prior = np.diag(squares) / WIDE**2
+        y, X, prior = seen
+        prior = prior / WIDE**2
         # From a start that the last coefficients have no part in, so that proposals have none.
         mode = np.linalg.solve(X.T @ X + prior, X.T @ self.first(y))
         for _ in range(STEPS):
@@ -179,8 +187,8 @@ class Exponential(ABC):
         return RegressionDraw(self.mode(seen))
 
     def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
-        y, X, squares = seen
-        prior, mode = np.diag(squares) / WIDE**2, self.mode(seen)
+        y, X, prior = seen
+        prior, mode = prior / WIDE**2, self.mode(seen)
         L = np.linalg.cholesky(X.T @ (self.weight(self.mean(X @ mode))[:, None] * X) + prior)
 
         def log_ratio(b: Array) -> float:

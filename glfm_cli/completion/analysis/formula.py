@@ -71,6 +71,7 @@ class AnalysisFormula:
     family : of the response given its linear predictor
     columns : the modelled columns, by name
     chosen : whether the family is that of complete rows, not of the column's type
+    told_by : of a response that is none of the table's columns, what tells it to other regressions
     """
 
     text: str
@@ -79,11 +80,17 @@ class AnalysisFormula:
     family: Family
     columns: Mapping[str, EncodedColumn]
     chosen: bool = False
+    told_by: tuple[Factor, ...] = ()
 
     @property
     def target(self) -> str:
         """The column of the response."""
         return self.response.names[0]
+
+    @cached_property
+    def responses(self) -> tuple[str, ...]:
+        """The columns of the table that are the response."""
+        return tuple(one.formula.names[0] for one in self.told_by) or (self.target,)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -57,6 +57,6 @@ class Nominal:
         """Return what each regression sees: whether rows of this level or a later one are of it."""
         every = [seen.y >= k for k in range(self.n_levels - 1)]
         return [
-            Seen((seen.y[left] == k).astype(np.float64), seen.X[left], seen.squares)
+            Seen((seen.y[left] == k).astype(np.float64), seen.X[left], seen.prior)
             for k, left in enumerate(every)
         ]

@@ -2,7 +2,8 @@
 
     log(bili) ~ age + sex * log(copper) + C(stage) + I(age ** 2)
 
-`a:b` is a product, `a * b` stands for a + b + a:b. The response may say its law: normal(sbp).
+`a:b` is a product, `a * b` stands for a + b + a:b. The response may say its law: normal(sbp), or
+be times and whether their event happened: Surv(time, status == 2).
 """
 
 from __future__ import annotations
@@ -18,12 +19,19 @@ from glfm_cli.completion.analysis.counts import FAMILIES, law_of_counts
 from glfm_cli.completion.analysis.families import Family
 from glfm_cli.completion.analysis.formula import NAME, AnalysisFormula, Factor
 from glfm_cli.completion.analysis.hints import habit, wrong
+from glfm_cli.completion.analysis.survival import ProportionalHazards, survival_column
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError, counted
 from glfm_cli.schema.formula import Formula, parse_formula
 
 _CALL = re.compile(r"(?:np\.)?(\w+)\((.*)\)", flags=re.DOTALL)
+_OF_SURVIVAL = (
+    "a time and an event, as Surv(time, status == 2)",
+    "The event is a column of two levels, of which the second says that it happened, one of 0 and "
+    "1, or a condition.",
+)
 _OPEN, _CLOSED = "([", ")]"
+_SURVIVAL = re.compile(r"Surv\((.*)\)", flags=re.DOTALL)
 _LAW = re.compile(r"(normal|poisson|negbin)\((.*)\)", flags=re.DOTALL)
 
 
@@ -46,6 +54,8 @@ def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisForm
             terms |= dict.fromkeys(_expanded(text, summand, by_name))
     if not terms:
         raise wrong(text, "it has no regressor")
+    if survival := _SURVIVAL.fullmatch(left.strip()):
+        return _of_survival(text, left.strip(), _split(survival[1], ","), tuple(terms), by_name)
     named = _LAW.fullmatch(left.strip())
     response = _factor(text, named[2] if named else left.strip(), by_name).formula
     if len(response.names) != 1:
@@ -58,6 +68,53 @@ def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisForm
     _check_defined(found)
     if named is None and found.plain and target.column.integral:
         found = replace(found, family=law_of_counts(found.complete()[0]), chosen=True)
+    return found
+
+
+def _of_survival(
+    text: str,
+    left: str,
+    parts: Sequence[str],
+    terms: tuple[tuple[Factor, ...], ...],
+    columns: Mapping[str, EncodedColumn],
+) -> AnalysisFormula:
+    """Return the regression of times and whether their event happened."""
+    if len(parts) != 2:
+        raise wrong(text, f"'{left}' has {counted(len(parts), 'part')}", *_OF_SURVIVAL)
+    time = _factor(text, parts[0], columns)
+    plain = NAME.fullmatch(parts[1]) is not None
+    event = _factor(text, parts[1] if plain else f"I({parts[1]})", columns)
+    times, own = (columns[one.formula.names[0]] for one in (time, event))
+    named = NAME.fullmatch(parts[0]) is not None and times.column.numeric
+    x = times.x[times.observed]
+    if not named or x.size == 0 or x.min() < 0.0:
+        raise wrong(text, f"'{parts[0]}' is no column of numbers from 0", *_OF_SURVIVAL)
+    bare = AnalysisFormula(text, time.formula, terms, FAMILIES["linear"], columns)
+    if plain and own.levels:
+        events = own.x
+    else:
+        events = bare.values(event, {name: one.x for name, one in columns.items()}).sum(axis=1)
+    if len(event.formula.names) > 1 or not set(np.unique(events[~np.isnan(events)])) <= {0.0, 1.0}:
+        raise wrong(text, f"'{parts[1]}' is neither 0 or 1 nor true or false", *_OF_SURVIVAL)
+    for one in (times, own):
+        if one.requested.any():
+            raise wrong(
+                text,
+                f"{counted(int(one.requested.sum()), 'cell')} of '{one.column.name}' are missing "
+                "(times and events are never completed)",
+                hint="Leave these rows out, or list what they hold with `impute: false` under "
+                "`missing:`.",
+            )
+    name = left.replace("`", "")
+    made = survival_column(name, times, events)
+    logged = parse_formula(f"log1p(`{times.column.name}`)")
+    found = AnalysisFormula(
+        text, parse_formula(f"`{name}`"), terms, ProportionalHazards.of(made.x),
+        {**columns, name: made}, told_by=(Factor(logged.text, False, logged), event),
+    )  # fmt: skip
+    if both := set(found.responses) & set(found.names):
+        raise wrong(text, f"'{both.pop()}' is on both sides of ~")
+    _check_defined(found)
     return found
 
 

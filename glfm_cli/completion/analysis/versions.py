@@ -31,10 +31,11 @@ from glfm_cli.completion.analysis.checks import (
     related_warning,
 )
 from glfm_cli.completion.analysis.formula import AnalysisFormula
+from glfm_cli.completion.analysis.limits import Limits, check_limits
 from glfm_cli.completion.analysis.reading import read_regression
 from glfm_cli.completion.analysis.told import Told
 from glfm_cli.completion.analysis.walk import Walk
-from glfm_cli.encoding import Data
+from glfm_cli.encoding import Data, learnt_cells, settle
 from glfm_cli.errors import broke_down
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.capabilities import Candidates
@@ -83,17 +84,19 @@ class Compatible:
         """
         regression = read_regression(text, data.columns)
         check_table(data, run.model)
+        check_limits(regression, data)
         config, link_config = configs
         X = regression.regressors({c.column.name: c.x for c in data.columns})
         check_response(regression, X.shape[1])
         more, left = auxiliaries(regression, data, related(regression, data), link_config)
-        apart = {one.target for one in (regression, *more)}
+        apart = {name for one in (regression, *more) for name in one.responses}
         links, xs = [], []
-        for encoded, link in zip(data.columns, run.links, strict=True):
+        every = zip(data.columns, run.links, learnt_cells(data.columns), strict=True)
+        for encoded, link, cells in every:
             if encoded.column.name not in apart:
                 logarithm = logarithm_of(encoded, link_config)
                 links.append(link if logarithm is None else make_link(logarithm, link_config))
-                xs.append(encoded.cells)
+                xs.append(cells)
         problem = Problem(run.model, config, tuple(links), tuple(xs), link_config)
         return cls(regression, data, _of_one(problem), seed, max(SWEEPS, sweeps), more, left)
 
@@ -101,16 +104,15 @@ class Compatible:
         """Return the missing cells of version `number` by column, after SWEEPS from some others."""
         streams = Streams(self.seed, _FIRST_CHAIN + number)
         names = [encoded.column.name for encoded in self.data.columns]
-        xs = {}
-        for d, encoded in enumerate(self.data.columns):
-            xs[names[d]] = encoded.x.copy()
-            if d in start:
-                xs[names[d]][encoded.requested] = start[d]
+        xs = {name: encoded.x.copy() for name, encoded in self.regression.columns.items()}
+        for d, values in start.items():
+            xs[names[d]][self.data.columns[d].requested] = values
         regressions = (self.regression, *self.auxiliaries)
-        apart = {one.target for one in regressions}
+        apart = {name for one in regressions for name in one.responses}
         seen = [name for name in names if name not in apart]
         try:
-            walk, trace = Walk(regressions, self.problem, seen, xs, streams), []
+            limits = Limits.of(self.data, regressions)
+            walk, trace = Walk(regressions, self.problem, seen, xs, streams, limits), []
             for sweep in range(self.sweeps):
                 walk.sweep(adapt=2 * sweep < self.sweeps)
                 trace.append([*walk.at.b, np.log(walk.at.s2)])
@@ -119,7 +121,8 @@ class Compatible:
         walk.fill()
         self.told.traces[number] = np.array(trace)
         self.told.outside[number] = walk.laws[0].outside
-        return {d: xs[names[d]][self.data.columns[d].requested] for d in self.data.missing}
+        drawn = {d: xs[names[d]][rows] for d, rows in self.data.missing.items()}
+        return settle(self.data, drawn)
 
     def warnings(self) -> tuple[str, ...]:
         """Return what a user should know of the versions that were drawn, one line each."""

@@ -11,6 +11,7 @@ from numpy.random import Generator
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.families import RegressionDraw, wide
 from glfm_cli.completion.analysis.formula import AnalysisFormula, Evaluated
+from glfm_cli.completion.analysis.limits import NO_LIMITS, Limits, unknown_of
 from glfm_cli.inference.chain import start_chain
 from glfm_cli.inference.one_draw import draw_jointly
 from glfm_cli.inference.posterior import Draw, Posterior
@@ -35,9 +36,9 @@ class Law:
         self.regression, self.at, self.outside = regression, None, 0.0
         self.evaluated = evaluated
         target = regression.columns[regression.target]
-        self.seen, self.missing = target.observed, target.requested
+        self.seen, self.missing = target.observed, unknown_of(target)
         self.used = self.seen | self.missing if within else self.seen
-        self.squares = wide(regression.regressors({n: c.x for n, c in regression.columns.items()}))
+        self.prior = wide(regression.regressors({n: c.x for n, c in regression.columns.items()}))
 
     at: RegressionDraw | None
 
@@ -50,7 +51,7 @@ class Law:
         regression = self.regression
         y = np.where(self.used, regression.outcome(xs[regression.target]), np.nan)
         seen, rows = regression.seen(xs, y, self.evaluated)
-        drawn = regression.family.draw(seen._replace(squares=self.squares), self.at, rng)
+        drawn = regression.family.draw(seen._replace(prior=self.prior), self.at, rng)
         among = seen.X[self.missing[rows]]
         if self.at is None or not among.size:
             self.at = drawn
@@ -82,6 +83,8 @@ class Law:
         regression, name = self.regression, self.regression.target
         X = regression.regressors(xs, self.evaluated)
         rows = np.flatnonzero(self.missing & np.isfinite(X).all(axis=1))
+        if not rows.size:
+            return
         assert self.at is not None
         y, self.outside = regression.family.sample(X[rows], self.at, regression.ends, rng)
         x = regression.undone(y)
@@ -97,6 +100,7 @@ class Walk:
         before it
     problem : of the other columns, `names`
     xs : values and codes (n,) by column
+    limits : what is known of missing cells
     """
 
     def __init__(
@@ -106,14 +110,22 @@ class Walk:
         names: Sequence[str],
         xs: dict[str, Array],
         streams: Streams,
+        limits: Limits = NO_LIMITS,
     ) -> None:
-        self.xs, self.names, self.streams = xs, list(names), streams
+        self.xs, self.names, self.streams, self.limits = xs, list(names), streams, limits
         self.evaluated, within = Evaluated(), len(regressions) > 1
         self.laws = [Law(one, within, self.evaluated) for one in regressions]
         columns = regressions[0].columns
-        requested = {k: columns[name].requested for k, name in enumerate(names)}
-        self.missing = {k: np.flatnonzero(one) for k, one in requested.items() if one.any()}
-        self.chain = start_chain(replace(problem, xs=tuple(xs[name] for name in names)), streams)
+        self.rows = {name: np.flatnonzero(unknown_of(one)) for name, one in columns.items()}
+        some = {k: self.rows[name] for k, name in enumerate(names) if self.rows[name].size}
+        self.beside = {k: rows for k, rows in some.items() if names[k] in limits.beside}
+        self.missing = {k: rows for k, rows in some.items() if k not in self.beside}
+        self.ends = {k: limits.ends[name] for k, name in enumerate(names) if name in limits.ends}
+        seen = [
+            own if name in limits.beside else xs[name]
+            for name, own in zip(names, problem.xs, strict=True)
+        ]
+        self.chain = start_chain(replace(problem, xs=tuple(seen)), streams)
         self.law = Posterior(self.chain.model, problem.links, self.chain.spans, ())
 
     @property
@@ -132,7 +144,7 @@ class Walk:
         draw = Draw(chain.model.draw(chain.state), chain.params, {})
         for _ in range(TRIES):
             proposed = dict(self.xs)
-            for k, x in draw_jointly(self.law, self.missing, rng, draw).items():
+            for k, x in draw_jointly(self.law, self.missing, rng, draw, self.ends).items():
                 proposed[self.names[k]] = self.xs[self.names[k]].copy()
                 proposed[self.names[k]][self.missing[k]] = x
             now = self._try(proposed, now, rng)
@@ -141,9 +153,15 @@ class Walk:
         self._see()
 
     def fill(self) -> None:
-        """Draw the missing responses of a walk without auxiliaries, which do not move it."""
+        """Draw what does not move the walk: columns beside it, responses without auxiliaries."""
+        rng = self.streams.get(TABLES)
         if len(self.laws) == 1:
-            self.laws[0].fill(self.xs, self.streams.get(TABLES))
+            self.laws[0].fill(self.xs, rng)
+        if not self.beside:
+            return
+        draw = Draw(self.chain.model.draw(self.chain.state), self.chain.params, {})
+        for k, x in draw_jointly(self.law, self.beside, rng, draw, self.ends).items():
+            self.xs[self.names[k]][self.beside[k]] = x
 
     def _try(self, proposed: dict[str, Array], now: Array, rng: Generator) -> Array:
         """Take proposed cells, and responses drawn for them, in some rows; return densities (n,).
@@ -164,8 +182,10 @@ class Walk:
         return np.where(taken, new, now)
 
     def _log_density(self, xs: Mapping[str, Array]) -> Array:
-        """Return the log density (n,) of each row's observed responses."""
-        return np.asarray(np.sum([law.log_density(xs) for law in self.laws], axis=0))
+        """Return the log density (n,) of each row's observed responses and known limits."""
+        found = np.sum([law.log_density(xs) for law in self.laws], axis=0)
+        found[self.limits.broken(self.rows, xs)] = -np.inf
+        return np.asarray(found)
 
     def _see(self) -> None:
         """Let the chain see the values of missing cells: draw their pseudo-observations."""
