@@ -154,6 +154,8 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
         out["own_precision"] = own.omega
     if classifier.pooling is not None:
         out["pooling"] = dict(classifier.pooling.weights)
+    if classifier.trees is not None:
+        out["trees"] = classifier.trees.weight
     return out | {
         "factors": classifier.n_factors,
         "averaged": [member.weight for member in classifier.members],

@@ -173,6 +173,8 @@ def _summary(found: Classification) -> str:
             text += f"{counted(fit['iterations'], 'iteration')}, bound {fit['bound']:.2f})"
             if len(fit["averaged"]) > 1:
                 text += f", averaged over {counted(len(fit['averaged']), 'start')}"
+            if "trees" in fit:
+                text += f", and by trees (weight {fit['trees']:.2f})"
         else:
             text += f"{counted(fit['sweeps'], 'sweep')}, {counted(fit['draws'], 'draw')} kept)"
     text += f", {found.seconds:.1f} s."

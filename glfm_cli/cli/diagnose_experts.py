@@ -54,8 +54,11 @@ def _fitted(summary: dict[str, Any]) -> str:
         return f"{how}, {summary['draws']} draws of {summary['sweeps']} sweeps a chain"
     weights = ", ".join(f"{weight:.2f}" for weight in summary["averaged"])
     bounds = ", ".join(f"{bound:.1f}" for bound in summary["starts"] if math.isfinite(bound))
-    return (
+    lines = (
         f"{how} after {summary['iterations']} iterations\n"
         f"Bounds of the starts: {bounds}\n"
         f"Weights of those that predict, by labels left out: {weights}"
     )
+    if "trees" in summary:
+        lines += f"\nWeight of trees beside them, likewise: {summary['trees']:.2f}"
+    return lines
