@@ -55,6 +55,18 @@ EXTRA = "tests/test_extra_variance.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "every block of rows has the first one's intervals": Mutant(
+        "inference/chain.py",
+        "self._links[block] = [told(part.link, part.x[rows])",
+        "self._links[block] = [told(part.link, part.x[: rows.stop - rows.start])",
+        "tests/test_told.py",
+    ),
+    "link noise moves the ends of intervals": Mutant(
+        "links/told.py",
+        "if self.link.noise == 0.0:",
+        "if True:",
+        "tests/test_told.py",
+    ),
     "and decided by what is true": Mutant(
         "schema/formula.py",
         "decides = 0.0 if isinstance(node.op, ast.And) != negated else 1.0",
