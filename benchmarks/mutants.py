@@ -55,12 +55,6 @@ EXTRA = "tests/test_extra_variance.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
-    "draws of many rows come back in another order": Mutant(
-        "inference/folding.py",
-        "chains.append(tuple(joined[::-1]))",
-        "chains.append(tuple(joined))",
-        "tests/test_batches.py",
-    ),
     "a dry run forgets the draws of the rows that are not learnt from": Mutant(
         "completion/folding_cost.py",
         "+ row_bytes * held / 2**20",

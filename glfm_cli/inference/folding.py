@@ -58,18 +58,14 @@ def fold_in(
                 posterior, own, seed=seed_of_batch(seed, number), threads=threads, sweeps=sweeps
             )
         )
-    same_chains = zip(*(part.chains for part in parts), strict=True)
-    found = [list(zip(*chain, strict=True)) for chain in same_chains]
-    del parts, same_chains  # so that a draw's parts are let go when it is joined
-    chains = []
-    for draws in found:
-        joined = []
-        while draws:
-            same = draws.pop()
-            latent = model.join_rows([draw.latent for draw in same])
-            joined.append(replace(same[0], latent=latent))
-        chains.append(tuple(joined[::-1]))
-    return replace(posterior, chains=tuple(chains))
+    chains = tuple(
+        tuple(
+            replace(same[0], latent=model.join_rows([draw.latent for draw in same]))
+            for same in zip(*chain, strict=True)
+        )
+        for chain in zip(*(part.chains for part in parts), strict=True)
+    )
+    return replace(posterior, chains=chains)
 
 
 def _fold_batch(
