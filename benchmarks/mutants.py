@@ -239,10 +239,12 @@ MUTANTS = {
         "inference/chain.py",
         "            self.model.refine(self.state, cells, self.eta, self.streams, rows)\n"
         "            spare.append(cells)\n        noise = self.model.noise(self.state)\n"
-        "        for link, x, y, eta, params, rng, (d, *_) in drawn:\n"
+        "        for link, (_, x, y, eta, params, rng, (d, *_)) in "
+        "zip(links, drawn, strict=True):\n"
         "            link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])\n",
         "            spare.append(cells)\n        noise = self.model.noise(self.state)\n"
-        "        for link, x, y, eta, params, rng, (d, *_) in drawn:\n"
+        "        for link, (_, x, y, eta, params, rng, (d, *_)) in "
+        "zip(links, drawn, strict=True):\n"
         "            link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])\n"
         "        if self.model.refines:\n"
         "            self.model.refine(self.state, cells, self.eta, self.streams, rows)\n",
