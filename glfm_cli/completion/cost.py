@@ -60,7 +60,7 @@ def estimate_cost(session: Session) -> dict[str, Any]:
     }
 
 
-FEWEST, LONGEST = 2, 0.4  # sweeps by which a chain's pace is told, and seconds for more of them
+FEWEST, LONGEST = 2, 0.2  # sweeps by which a chain's pace is told, and seconds for more of them
 CELL_BYTES = 60  # of the state of a chain, for each observed cell of a matrix
 
 
