@@ -57,6 +57,24 @@ EXTRA = "tests/test_extra_variance.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "a dry run forgets the draws of the rows that are not learnt from": Mutant(
+        "completion/folding_cost.py",
+        "+ row_bytes * held / 2**20",
+        "",
+        "tests/test_learn_rows.py",
+    ),
+    "every block of rows has the first one's intervals": Mutant(
+        "inference/chain.py",
+        "self._links[block] = [told(part.link, part.x[rows])",
+        "self._links[block] = [told(part.link, part.x[: rows.stop - rows.start])",
+        "tests/test_told.py",
+    ),
+    "link noise moves the ends of intervals": Mutant(
+        "links/told.py",
+        "if self.link.noise == 0.0:",
+        "if True:",
+        "tests/test_told.py",
+    ),
     "and decided by what is true": Mutant(
         "schema/formula.py",
         "decides = 0.0 if isinstance(node.op, ast.And) != negated else 1.0",
@@ -223,10 +241,12 @@ MUTANTS = {
         "inference/chain.py",
         "            self.model.refine(self.state, cells, self.eta, self.streams, rows)\n"
         "            spare.append(cells)\n        noise = self.model.noise(self.state)\n"
-        "        for link, x, y, eta, params, rng, (d, *_) in drawn:\n"
+        "        for link, (_, x, y, eta, params, rng, (d, *_)) in "
+        "zip(links, drawn, strict=True):\n"
         "            link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])\n",
         "            spare.append(cells)\n        noise = self.model.noise(self.state)\n"
-        "        for link, x, y, eta, params, rng, (d, *_) in drawn:\n"
+        "        for link, (_, x, y, eta, params, rng, (d, *_)) in "
+        "zip(links, drawn, strict=True):\n"
         "            link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])\n"
         "        if self.model.refines:\n"
         "            self.model.refine(self.state, cells, self.eta, self.streams, rows)\n",

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli import GlfmError, impute, load_fit
+from glfm_cli.completion.files import Files
+from glfm_cli.completion.impute import plan_imputation
 from glfm_cli.completion.learning_rows import FEWEST, choose_rows, rows_to_learn
 from glfm_cli.completion.new_rows import DRAWS
 from glfm_cli.completion.session import plan_session
 from glfm_cli.encoding import encode
 from glfm_cli.latent import MODELS
-from glfm_cli.options import Sampling, Saving, Scaling
+from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling
 from glfm_cli.schema import Schema
 
 SHORT: dict[str, Any] = {"chains": 2, "warmup": 20, "draws": 10, "thin": 1, "threads": 1}
@@ -157,3 +159,16 @@ def test_a_run_that_goes_on_is_that_of_one_sitting(tmp_path: Path) -> None:
 def test_a_wrong_number_of_rows_is_one_clear_error(value: object) -> None:
     with pytest.raises(GlfmError, match=r"learn_rows.*a whole number from 1, auto or all"):
         impute(make(20), SCHEMA, learn_rows=value)
+
+
+def test_a_dry_run_counts_the_draws_of_all_rows() -> None:
+    """Of each the forest holds cells of 8 bytes, which are known, and a number of the row."""
+    table, n = make(40_000), 40_000
+    groups = Sampling(model="forest", **SHORT), Saving(), MatrixOptions()
+    plans = [
+        plan_imputation(one, SCHEMA, (*groups, rows), Files()).to_dict()["megabytes"]
+        for one, rows in ((table, Scaling(100)), (table.slice(0, 100), Scaling()))
+    ]
+    n_draws, D = SHORT["chains"] * SHORT["draws"], len(TYPES)
+    held = n * (n_draws * (9 * D + 4) + 8 * D)
+    assert (plans[0] - plans[1]) * 2**20 == pytest.approx(held, rel=0.02)

@@ -12,7 +12,7 @@ import glfm_cli.inference.chains as chains
 from glfm_cli.completion.efforts import EFFORTS
 from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.matrix.matrix import configured
-from glfm_cli.completion.prepare import problem_of
+from glfm_cli.completion.prepare import plan_of
 from glfm_cli.completion.session import Session
 from glfm_cli.encoding import Data
 from glfm_cli.inference.blas import one_blas_thread
@@ -60,6 +60,7 @@ def estimate_cost(session: Session) -> dict[str, Any]:
     }
 
 
+FEWEST, LONGEST = 2, 0.2  # sweeps by which a chain's pace is told, and seconds for more of them
 CELL_BYTES = 60  # of the state of a chain, for each observed cell of a matrix
 
 
@@ -93,7 +94,7 @@ def _pace_of(problem: Problem, plan: Plan, index: int) -> _Pace:
     chain, every = chains.start(problem, plan.seed, index), chains.kept_of(problem, index)
     began = time.monotonic()
     sweeps = 0
-    while sweeps < 5 or (time.monotonic() - began < 1.0 and sweeps < plan.sweeps):
+    while sweeps < FEWEST or (time.monotonic() - began < LONGEST and sweeps < plan.sweeps):
         chain.sweep(adapt=True)
         sweeps += 1
     per_sweep = (time.monotonic() - began) / sweeps
@@ -121,7 +122,7 @@ def _efforts(session: Session, pace: _Pace, threads: int) -> dict[str, dict[str,
 
 def _plan_of(data: Encoded, sampling: Sampling) -> Plan:
     if isinstance(data, Data):
-        return problem_of(data, sampling)[1]
+        return plan_of(data, sampling)
     return configured(data.triplets, sampling).plan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,19 @@ def folding_cost(
     began = time.monotonic()
     folded = fold_in(one_each, problem, seed=0, threads=threads)
     seconds = (time.monotonic() - began) * n_rows / problem.n_rows
-    latents = [folded.model.pack(chain[0].latent) for chain in folded.chains]
-    size = sum(array.nbytes for latent in latents for array in latent.values())
+    size = sum(_bytes_of(chain[0].latent, problem.n_rows) for chain in folded.chains)
     times = n_draws / max(folded.n_draws, 1)
     return FoldingCost(seconds * times, size * times / problem.n_rows)
+
+
+def _bytes_of(part: object, n_rows: int) -> int:
+    """Return the size of all arrays in a draw that have so many rows; what rows share counts not.
+    """
+    if isinstance(part, np.ndarray):
+        return part.nbytes if n_rows in part.shape else 0
+    if is_dataclass(part):
+        return sum(_bytes_of(getattr(part, field.name), n_rows) for field in fields(part))
+    return sum(_bytes_of(one, n_rows) for one in part) if isinstance(part, tuple) else 0
 
 
 def of_fit(fitted: Fitted, data: Data, threads: int) -> dict[str, Any]:
@@ -60,8 +69,8 @@ def of_fit(fitted: Fitted, data: Data, threads: int) -> dict[str, Any]:
     return {"seconds": cost.seconds, "megabytes": (cost.row_bytes * n_rows + cells) / 2**20}
 
 
-def of_session(session: Session, rest: Data, n_rows: int, threads: int) -> float:
-    """Return the seconds that folding rows in would need after a run that is not yet made.
+def of_session(session: Session, rest: Data, n_rows: int, threads: int) -> FoldingCost:
+    """Return what folding rows in would need after a run that is not yet made.
 
     rest : some of these rows, or rows like them
     """
@@ -77,12 +86,20 @@ def of_session(session: Session, rest: Data, n_rows: int, threads: int) -> float
     posterior = Posterior(problem.model, problem.links, spans_of(problem.links), tuple(begun))
     fitted = Fitted.of_run(session.header.schema, data, problem, posterior, plan.seed)
     draws = min(DRAWS, chains.n_kept(problem, plan.chains, plan.draws))
-    return folding_cost(fitted, rest, n_rows, draws, threads).seconds
+    return folding_cost(fitted, rest, n_rows, draws, threads)
 
 
-def with_folding(costs: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the costs of a run, and of all its efforts, with folding rows in after it."""
-    longer = {"seconds": costs["seconds"] + seconds}
+def with_folding(costs: dict[str, Any], folding: FoldingCost, held: int) -> dict[str, Any]:
+    """Return the costs of a run, and of all its efforts, with folding rows in after it.
+
+    held : rows whose draws are in memory at a time
+    """
+    seconds = folding.seconds
+    row_bytes = folding.row_bytes + 8 * costs["modelled_columns"]
+    longer = {
+        "seconds": costs["seconds"] + seconds,
+        "megabytes": costs["megabytes"] + row_bytes * held / 2**20,
+    }
     efforts = {
         name: one | {"seconds": one["seconds"] + seconds}
         for name, one in costs.get("efforts", {}).items()

@@ -156,8 +156,8 @@ class Imputation:
                 return costs
             assert isinstance(data, Data)
             learnt = {"rows": data.n_rows, "learnt_rows": costs["rows"], **missing_cells(data)}
-            seconds = of_session(task, data, data.n_rows, self.how.threads)
-            return with_folding(costs | learnt, seconds)
+            folding = of_session(task, data, data.n_rows, self.how.threads)
+            return with_folding(costs | learnt, folding, data.n_rows)
         if not isinstance(data, Data):
             return data.sizes()
         sizes = {"rows": data.n_rows, "modelled_columns": len(data.columns)} | missing_cells(data)

@@ -82,12 +82,8 @@ def problem_of(
 
     Of `rows` alone is the problem, where they are given; constants of links are those of all.
     """
-    kinds = [str(encoded.column.type) for encoded in data.columns]
-    sampling = named(sampling, Asked("dense", kinds, data.groups is not None))
-    latent = model_of(sampling, "dense")
-    _check_types(latent, data.columns, file)
     learnt = data if rows is None else data.take(rows)
-    found = configure(sampling, "dense", learnt.columns, chains_for(learnt, latent))
+    latent, found = _configured(data, learnt, sampling, file)
     links_config = found.links
     if "first_threshold_fixed" not in (sampling.settings or {}):  # without a bias it must be free
         bias = getattr(found.config, "bias", False)
@@ -106,6 +102,22 @@ def problem_of(
         beside=data.beside,
     )
     return problem, found.plan
+
+
+def plan_of(data: Data, sampling: Sampling) -> Plan:
+    """Return how long an encoded table is sampled."""
+    return _configured(data, data, sampling, None)[1].plan
+
+
+def _configured(
+    data: Data, learnt: Data, sampling: Sampling, file: str | None
+) -> tuple[LatentModel, Configured]:
+    """Return the model of a table, and what it is for the rows that it is learnt from."""
+    kinds = [str(encoded.column.type) for encoded in data.columns]
+    sampling = named(sampling, Asked("dense", kinds, data.groups is not None))
+    latent = model_of(sampling, "dense")
+    _check_types(latent, data.columns, file)
+    return latent, configure(sampling, "dense", learnt.columns, chains_for(learnt, latent))
 
 
 def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:

@@ -59,8 +59,8 @@ class StreamedImputation:
         learnt = {"rows": self.n_rows, "learnt_rows": costs["rows"], "rows_in_a_batch": BATCH}
         # Cells are counted as they are read, those of the rows that are learnt from say nothing.
         sizes = {name: n for name, n in costs.items() if name not in ("cells_to_complete", "gaps")}
-        seconds = of_session(self.session, data, self.n_rows, self.how.threads)
-        return with_folding(sizes | learnt, seconds)
+        folding = of_session(self.session, data, self.n_rows, self.how.threads)
+        return with_folding(sizes | learnt, folding, learnt["rows_in_a_batch"])
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from glfm_cli.encoding.data import Data, EncodedColumn, Mask
 from glfm_cli.encoding.groups import group_notes, groups_of
 from glfm_cli.encoding.levels import encode_levels
 from glfm_cli.encoding.not_completed import SLIPS, not_completed
-from glfm_cli.encoding.notes import column_notes, table_notes
+from glfm_cli.encoding.notes import between_notes, column_notes, table_notes
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_modelled
@@ -57,6 +57,7 @@ def encode(
             encoded.append(one)
             notes += column_notes(one, slips)
             kept[column.name, SLIPS] = slips
+    notes += between_notes(encoded)
     encoded += calendar_of(encoded, table.num_columns, schema.file)
     data = data_of(table, columns, encoded, notes, file, kept=kept)
     return replace(data, notes=(*data.notes, *group_notes(data.groups, data.columns)))

@@ -12,6 +12,7 @@ from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.schema.atoms import atom_of, with_end_atom
 
 MANY_LEVELS = 100
+MOST_NAMED = 3
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
 
 
@@ -36,19 +37,30 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
         notes.append(_slips_text(slips))
     if encoded.column.positive and encoded.requested.any() and encoded.ends is None:
         notes += _end_atom(encoded, values)
-    between = int(encoded.between.sum())
-    if between and not encoded.column.impute_censored:
-        cells = "cell is" if between == 1 else "cells are"
-        notes.append(
-            f"{between} {cells} known only to lie in an interval, used as such and left as written "
-            "(`impute: censored` in the types file completes them)"
-        )
     if len(encoded.levels) > MANY_LEVELS:
         notes.append(
             f"{len(encoded.levels)} levels make the model slow and each level rare; "
             "an id or free text should have role id or ignore"
         )
     return [f"column '{encoded.column.name}': {text}" for text in notes]
+
+
+def between_notes(columns: Sequence[EncodedColumn]) -> list[str]:
+    """Return the note, one of all columns, that cells known to lie in an interval stay."""
+    cells = {e.column.name: int(e.between.sum()) for e in columns if not e.column.impute_censored}
+    names = [name for name, n in cells.items() if n]
+    if not names:
+        return []
+    shown = ", ".join(f"'{name}'" for name in names[:MOST_NAMED])
+    if len(names) > MOST_NAMED:
+        shown += f" and {len(names) - MOST_NAMED} more"
+    total = sum(cells.values())
+    are = "cell is" if total == 1 else "cells are"
+    return [
+        f"column{'s' if len(names) > 1 else ''} {shown}: {total} {are} known only to lie in an "
+        "interval, used as such and left as written (`impute: censored` in the types file "
+        "completes them)"
+    ]
 
 
 def _end_atom(encoded: EncodedColumn, values: Array) -> list[str]:

@@ -125,7 +125,8 @@ def _repeated_rows(table: pa.Table, key: int, empty: NDArray[np.intp]) -> str | 
             return None
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
-        cells = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        indices = column.indices.cast(pa.int64())  # of polars they have no sign
+        cells = indices.fill_null(-1).to_numpy(zero_copy_only=False)
         pairs = np.stack([group, cells], axis=1)
         _, group, sizes = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
         group = group.reshape(-1)

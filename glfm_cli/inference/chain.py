@@ -23,6 +23,7 @@ from glfm_cli.latent.given import given_of
 from glfm_cli.latent.model import Cells, GaussianModel, Problem, gaussian, take
 from glfm_cli.links import Link, Params
 from glfm_cli.links.law import normal
+from glfm_cli.links.told import Told, told
 from glfm_cli.streams import Streams, column_step
 
 BLOCK = 4096  # rows whose bits and y are drawn together
@@ -58,6 +59,7 @@ class Chain:
     spans: tuple[tuple[int, int], ...]  # per column, its first pseudo-column and one past its last
     done: int = 0  # sweeps made
     _means: dict[tuple[int, int, int], tuple[float, Array]] = field(default_factory=dict)
+    _links: dict[int, list[Link | Told]] = field(default_factory=dict)
 
     @property
     def model(self) -> GaussianModel:
@@ -139,18 +141,25 @@ class Chain:
                 )
                 for part in drawn
             ]
+        links = self._told(block, rows)
         if self.model.refines:
             cells = spare.pop() if spare else with_room(self.cells)
             n = rows.stop - rows.start
-            for link, x, y, _, params, rng, (_, start, end) in drawn:
+            for link, (_, x, y, _, params, rng, (_, start, end)) in zip(links, drawn, strict=True):
                 lower, upper = cells.lower[:n, start:end], cells.upper[:n, start:end]
                 link.bound(x[rows], params, y[rows], rng, lower, upper)
             self.model.refine(self.state, cells, self.eta, self.streams, rows)
             spare.append(cells)
         noise = self.model.noise(self.state)
-        for link, x, y, eta, params, rng, (d, *_) in drawn:
+        for link, (_, x, y, eta, params, rng, (d, *_)) in zip(links, drawn, strict=True):
             link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])
         return [part.params for part in drawn]
+
+    def _told(self, block: int, rows: slice) -> list[Link | Told]:
+        """Return the links of a block of rows, told once of its intervals."""
+        if block not in self._links:
+            self._links[block] = [told(part.link, part.x[rows]) for part in self._drawn]
+        return self._links[block]
 
     @cached_property
     def _parts(self) -> list[_Part]:

@@ -20,6 +20,7 @@ from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.row_scores import DrawScores, RowScores
 from glfm_cli.latent.capabilities import Candidates, JoinsRows, StartsNear
 from glfm_cli.latent.model import DENSE, Cells, Problem, Refill, Values, gaussian, sees_values
+from glfm_cli.links.told import told
 from glfm_cli.streams import FOLD, Streams, seed_of_batch
 
 SWEEPS = 5  # inner ones, for each draw, where neither the model nor anybody says
@@ -172,6 +173,7 @@ def _refill_under(
     model = gaussian(posterior.model)
     noise, refines = model.noise(draw.latent), model.refines
     params = [dict(p) for p in draw.params]  # augmenting leaves notes of a sweep in them
+    links = [told(link, x) for link, x in zip(problem.links, problem.xs, strict=True)]
 
     bounded = False
 
@@ -185,10 +187,10 @@ def _refill_under(
             if cells.known[d] or (bounds_alone and bounded and link.fixed_bounds):
                 continue
             mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
-            link.augment(x, mean, float(noise[d]), params[d], rng, y)
+            links[d].augment(x, mean, float(noise[d]), params[d], rng, y)
             if refines:
                 lower, upper = cells.lower[:, start:end], cells.upper[:, start:end]
-                link.bound(x, params[d], y, rng, lower, upper)
+                links[d].bound(x, params[d], y, rng, lower, upper)
         bounded = refines
 
     return refill

@@ -62,6 +62,14 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file, one object a row."""
     names = table.column_names
+    for field in table.schema:
+        if pa.types.is_duration(field.type) or pa.types.is_interval(field.type):
+            raise OutputError(
+                f"JSON cannot hold values of type {field.type}",
+                file=shown,
+                column=field.name,
+                hint="Write to a .parquet or .arrow file instead.",
+            )
     for batch in table.to_batches(max_chunksize=1 << 14):
         fields = table.schema
         columns = [_cells(c, field) for c, field in zip(batch.columns, fields, strict=True)]
@@ -87,6 +95,6 @@ def _cells(column: pa.Array, field: pa.Field) -> list[Any]:
 def _plain(value: object) -> object:
     if isinstance(value, date | datetime | time):
         return value.isoformat()
-    if isinstance(value, Decimal):
-        return float(value)
+    if isinstance(value, Decimal):  # without a fraction an id, of more digits than a float has
+        return float(value) if int(value.as_tuple().exponent) < 0 else int(value)
     raise TypeError

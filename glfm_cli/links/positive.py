@@ -130,10 +130,12 @@ class PositiveLink(RealLink):
         self, x: Array, eta: Array, var: float, rng: np.random.Generator, y: Array
     ) -> None:
         """Draw y given y + u < cut at zeros; at other cells as for real columns."""
-        super().augment_values(np.where(x > 0.0, x, np.nan), eta, var, rng, y)
+        if self.noise > 0.0:
+            super().augment_values(np.where(x > 0.0, x, np.nan), eta, var, rng, y)
         rows = np.flatnonzero(x == 0.0)
-        lower, upper = np.full(rows.size, -np.inf), np.full(rows.size, self.cut)
-        self.draw_between(rows, lower, upper, eta, var, rng, y)
+        if rows.size:
+            lower, upper = np.full(rows.size, -np.inf), np.full(rows.size, self.cut)
+            self.draw_between(rows, lower, upper, eta, var, rng, y)
 
     def value(self, y: Array) -> Array:
         return np.where(np.asarray(y) < self.cut, 0.0, super().value(y))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -36,13 +37,26 @@ def new_folder(folder: Path) -> Iterator[Path]:
         try:
             held = lock(draft)
             yield draft
-            os.rename(draft, folder)
+            _place(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
         finally:
             if held >= 0:
                 os.close(held)
+
+
+def _place(draft: Path, folder: Path) -> None:
+    try:
+        os.rename(draft, folder)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+        raise OutputError(
+            "another run has begun to write here in the meantime",
+            file=str(folder),
+            hint="Wait for its end, or choose another name.",
+        ) from None
 
 
 def check_free(folder: Path) -> None:

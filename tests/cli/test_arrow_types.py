@@ -83,9 +83,18 @@ def test_what_has_no_levels_is_refused_and_passes_through(desk, here: Callable, 
     assert read_table("out.arrow")["q"].combine_chunks().equals(table["q"].combine_chunks())
 
 
-def test_rows_that_stand_twice_are_told_whatever_they_hold(desk, here: Callable) -> None:
+TWICE = {
+    "uuids": pa.array([bytes(16)] * ROWS, pa.uuid()),
+    "a dictionary as polars writes it": pa.array([None, "b"] * (ROWS // 2)).cast(
+        pa.dictionary(pa.uint32(), pa.string())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_rows_that_stand_twice_are_told_whatever_they_hold(desk, here: Callable, name: str) -> None:
     ids = pa.array([*range(ROWS - 1), 0])
-    held = pa.array([bytes(16)] * ROWS, pa.uuid())
+    held = TWICE[name].take(pa.array([*range(ROWS - 1), 0]))
     table = put(desk, held).set_column(0, "id", ids)
     table = table.set_column(1, "a", pa.array([*np.arange(ROWS - 1) / 3, 0.0]))
     write_table(table, "t.arrow")

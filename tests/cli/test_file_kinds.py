@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import sqlite3
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
+from decimal import Decimal
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -493,6 +495,21 @@ def test_json_lines_are_completed(desk, here: Callable) -> None:
         "Error: bad.jsonl: line 2 is no JSON object, expected an object a line, such as "
         '{"age": 5, "city": "Oslo"}'
     ]
+
+
+def test_json_keeps_long_ids_and_says_which_column_it_cannot_hold(desk, here: Callable) -> None:
+    ids = [Decimal(10**30 + i) for i in range(8)]
+    values = pa.array([Decimal("0.5"), None, *map(Decimal, range(6))], pa.decimal128(9, 1))
+    table = pa.table({"id": pa.array(ids, pa.decimal128(38, 0)), "a": values})
+    write_table(table, "t.parquet")
+    desk.put("types.yaml", "columns: {id: id, a: real}\nrest: ignore")
+    assert desk.impute("-o", "out.jsonl", table="t.parquet").status == 0
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == [10**30 + i for i in range(8)]
+    assert rows[0]["a"] == 0.5
+    write_table(table.append_column("stay", pa.array([None] * 8, pa.duration("s"))), "t.parquet")
+    error = "out.jsonl, column 'stay': JSON cannot hold values of type duration[s]"
+    desk.check_rejected(error, desk.impute, "-o", "out.jsonl", table="t.parquet")
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2", ".xz", ".zip"])

@@ -18,8 +18,9 @@ import pytest
 
 from glfm_cli import GlfmError, impute, load_fit
 from glfm_cli.cli import app
-from glfm_cli.errors import StoreError
+from glfm_cli.errors import OutputError, StoreError
 from glfm_cli.store.arrays import read_batches, read_note, read_one, to_batch, to_stream
+from glfm_cli.store.drafts import new_folder
 from glfm_cli.store.matrix import SIDES, MatrixHeader
 
 Change = Callable[[Path], None]
@@ -457,3 +458,18 @@ def test_a_number_of_covariates_is_none_or_a_whole_number_from_1(few: object) ->
     assert MatrixHeader.from_dict({**said, "sha256": "0"}).missingness is None
     with pytest.raises(ValueError):
         MatrixHeader.from_dict({**said, "missingness": few, "sha256": "0"})
+
+
+def test_a_folder_that_another_run_has_made_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "fit.glfm"
+
+    def overtaken() -> None:
+        with new_folder(folder):
+            folder.mkdir()
+            (folder / "run.json").touch()
+
+    with pytest.raises(OutputError, match="another run has begun") as caught:
+        overtaken()
+    assert caught.value.exit_status == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.glfm"]
+    assert [path.name for path in folder.iterdir()] == ["run.json"]
