@@ -650,6 +650,24 @@ MUTANTS = {
         "part.xx -= np.swapaxes(spread * along, 1, 2) @ along",
         "tests/test_iqgme.py",
     ),
+    "trees that know the labels they are weighed by": Mutant(
+        "classification/label_trees.py",
+        "np.arange(n, dtype=np.int32))",
+        "np.full(n, -1, dtype=np.int32))",
+        "tests/test_label_trees.py",
+    ),
+    "trees of missing cells at their means": Mutant(
+        "classification/classifier.py",
+        "np.where(own.known, own.x, mean)",
+        "own.x",
+        "tests/test_label_trees.py",
+    ),
+    "weights of trees beside starts of equal weights": Mutant(
+        "classification/classifier.py",
+        "np.array(each) + log_weight[:, None]",
+        "np.array(each)",
+        "tests/test_label_trees.py",
+    ),
     "labels left out while the others' scores stay": Mutant(
         "latent/iqgme/label_responses.py",
         "W[..., k] = (pull(one.mean - ahead)",

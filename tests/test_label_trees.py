@@ -79,6 +79,29 @@ def test_kept_trees_predict_the_same(tmp_path: Path, seed: int) -> None:
             LabelTrees.unpack({**packed, name: value.astype(packed[name].dtype)}, 3, 2)
 
 
+def test_trees_see_missing_features_as_experts_expect_them(seed: int) -> None:
+    """And are weighed beside the starts that predict together, by the weights of these."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(300)
+    b = a + 0.1 * rng.standard_normal(300)
+    hidden = rng.random(300) < 0.3
+    columns = {"a": a, "b": pa.array(b, mask=hidden), "c": rng.standard_normal(300)}
+    train = pa.table(columns | {"label": np.where(np.floor(2.0 * a) % 2 == 0, "yes", "no")})
+    found = classify(train, TYPES, target="label", predict=train, chains=6, seed=0)
+    assert found.trained is not None
+    made = found.trained.classifier
+    cells = [train[name].to_numpy() for name in made.seen.columns]
+    filled = made.filled(made.seen.rows(cells, 300))
+    assert np.corrcoef(filled[hidden, 1], b[hidden])[0, 1] > 0.95
+    assert made.trees is not None
+    weights = np.array([member.weight for member in made.members])
+    assert np.ptp(weights) > 0.01
+    each = np.exp([member.left_out for member in made.members])
+    rng = np.random.default_rng([0, 300, 2])
+    again = LabelTrees.of(filled, made.trees.code, 2, np.log(weights @ each), rng)
+    assert again.weight == pytest.approx(made.trees.weight, rel=1e-9)
+
+
 def test_rows_do_not_vote_on_themselves(seed: int) -> None:
     """Labels that have nothing to do with features: by trees without the row they look like it."""
     rng = np.random.default_rng(seed)

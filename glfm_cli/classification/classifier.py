@@ -296,7 +296,7 @@ def _trees_beside(
     left_out = log_sum(np.array(each) + log_weight[:, None], axis=0)
     rng = np.random.default_rng([seed, at.size, found.n_levels])
     own = code[at].astype(np.intp)
-    x = found.filled(rows_at(at).without_label(), pool)
+    x = found.filled(rows_at(at), pool)
     return LabelTrees.of(x, own, found.n_levels, left_out, rng)
 
 
