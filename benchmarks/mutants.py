@@ -670,8 +670,8 @@ MUTANTS = {
     ),
     "labels left out while the others' scores stay": Mutant(
         "latent/iqgme/label_responses.py",
-        "W[..., k] = (pull(one.mean - ahead)",
-        "W[..., k] = 2.0 * (pull(one.mean - ahead)",
+        "W[..., k] = (g - _pull(",
+        "W[..., k] = 2.0 * (g - _pull(",
         "tests/test_label_responses.py",
     ),
     "labels left out under a prior whose centre stays": Mutant(

@@ -100,5 +100,6 @@ def test_rows_may_come_in_parts(seed: int) -> None:
 
     whole = Responses.of([rows], made.label, made.q)
     parts = [part(slice(0, 15)), part(slice(15, None))]
-    np.testing.assert_allclose(Responses.of(parts, made.label, made.q).C, whole.C)
-    np.testing.assert_allclose(whole.without(parts[1])[0], whole.without(rows)[0][:, 15:])
+    each = Responses.of(parts, made.label, made.q)
+    np.testing.assert_allclose(each.C, whole.C)
+    np.testing.assert_allclose(each.without(parts[1])[0], whole.without(rows)[0][:, 15:])

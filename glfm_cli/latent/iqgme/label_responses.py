@@ -18,7 +18,7 @@ Of a label of several variables g_i is a vector, W_i and a_i are matrices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -67,20 +67,21 @@ class Responses:
 
     C : (H, K, F + 1, K, F + 1) of every expert
     label : of all rows
-    answering : whether the other rows' t answer; where they are held, W is 1
+    pulls : g and W of rows by the first of them; none where all other rows' t are held, and W is 1
     """
 
     C: Array
     label: LevelData
-    answering: bool = True
+    pulls: Mapping[int, tuple[Array, Array]]
 
     @classmethod
     def of(cls, every: Iterable[Scored], label: LevelData, rules: Coefficients) -> Self:
         """Return those of all labelled rows; O(n K^2 F^2 + K^3 F^3) for each expert."""
         H, K, F = rules.H, rules.K, rules.F + 1
-        Q = np.zeros((H, K, F, K, F))
+        Q, pulls = np.zeros((H, K, F, K, F)), {}
         for one in every:
-            f, W = one.with_one, _pulls(one, label)[1]
+            f, (g, W) = one.with_one, _pulls(one, label)
+            pulls[int(one.rows[0])] = g, W
             for k, j in np.ndindex(K, K):
                 weight = (one.rho * W[:, :, k, j])[:, :, None]
                 Q[:, k, :, j] += np.swapaxes(f, 1, 2) @ (weight * f)
@@ -90,7 +91,7 @@ class Responses:
         to_center = own * lam
         center = np.linalg.inv(np.diag(rules.g * lam) - lam[:, None] * to_center.sum(axis=0))
         C = own + to_center @ center @ np.swapaxes(to_center, 1, 2)
-        return cls(C.reshape(H, K, F, K, F), label)
+        return cls(C.reshape(H, K, F, K, F), label, pulls)
 
     @classmethod
     def held(cls, label: LevelData, rules: Coefficients) -> Self:
@@ -99,17 +100,19 @@ class Responses:
         C = np.zeros((H, K, F, K, F))
         for k in range(K):
             C[:, k, :, k] = rules.Sw
-        return cls(C, label, answering=False)
+        return cls(C, label, {})
 
     def without(self, one: Scored) -> tuple[Array, Array]:
         """Return means and variances (H, b, K) of the label's variables, each label left out."""
         f, K = one.with_one, one.mean.shape[2]
-        g, W = _pulls(one, self.label)
+        if self.pulls:
+            g, W = self.pulls[int(one.rows[0])]
+        else:
+            g = _pull(one, self.label, one.mean)
+            W = np.tile(np.eye(K), (*g.shape[:2], 1, 1))
         a = np.empty_like(W)
         for k, j in np.ndindex(K, K):
             a[:, :, k, j] = one.rho * np.einsum("hbf,hbf->hb", f @ self.C[:, k, :, j], f)
-        if not self.answering:
-            W[:] = np.eye(K)
         if K == 1:
             moved = a[..., 0] * g / (1.0 - np.minimum(W * a, MOST)[..., 0])
         else:
@@ -120,14 +123,16 @@ class Responses:
 
 def _pulls(one: Scored, label: LevelData) -> tuple[Array, Array]:
     """Return g (H, b, K) and W (H, b, K, K)."""
-    sd, K = np.sqrt(one.var), one.mean.shape[2]
-
-    def pull(mean: Array) -> Array:
-        eta = mean / sd
-        return np.asarray((label.expect(one.rows, eta)[0] - eta) / sd)
-
+    K, g = one.mean.shape[2], _pull(one, label, one.mean)
     W = np.empty((*one.mean.shape, K))
     for k in range(K):
         ahead = STEP * (np.arange(K) == k)
-        W[..., k] = (pull(one.mean - ahead) - pull(one.mean + ahead)) / (2.0 * STEP)
-    return pull(one.mean), W
+        W[..., k] = (g - _pull(one, label, one.mean + ahead)) / STEP
+    return g, W
+
+
+def _pull(one: Scored, label: LevelData, mean: Array) -> Array:
+    """Return g (H, b, K) at these means."""
+    sd = np.sqrt(one.var)
+    eta = mean / sd
+    return np.asarray((label.expect(one.rows, eta)[0] - eta) / sd)

@@ -88,6 +88,8 @@ def left_out_levels(
         for block in form.blocks(bare):
             placed = form.place(bare, block, q, terms, scratch)
             at = np.flatnonzero(rows.labelled[block.rows])
+            if not at.size:
+                continue
             log_gate = placed.log_rho[:, at] + log_share[:, None]
             log_gate -= log_sum(log_gate, axis=0)
             of = block.rows[at], form.inputs(placed)[:, at], np.exp(log_gate)
