@@ -9,9 +9,11 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from glfm_cli.guess.codes import is_unanswered
@@ -42,9 +44,10 @@ def hints_of(
             found[verdict.column.name] += _no_answers(verdict)
     numbers = [i for i, v in enumerate(verdicts) if v.column.numeric and not v.column.moment]
     levelled = [i for i, v in enumerate(verdicts) if v.column.nominal and v.column.modelled]
-    by_level = {i: _codes(table.column(i), verdicts[i]) for i in levelled[:MOST_COLUMNS]}
+    coded = ((i, _coded(table.column(i), verdicts[i])) for i in levelled[:MOST_COLUMNS])
+    by_level = {i: (one.levels, one.rows) for i, one in coded}
     for i in numbers[:MOST_COLUMNS]:
-        found[columns[i].name] += _only_if(_codes(table.column(i), verdicts[i]), by_level, verdicts)
+        found[columns[i].name] += _only_if(_coded(table.column(i), verdicts[i]), by_level, verdicts)
     return found
 
 
@@ -54,17 +57,19 @@ def skips_of(
     """Return the `only_if` of columns of questions that some rows were not asked, by name."""
     levelled = [i for i, v in enumerate(verdicts) if v.column.levelled and v.column.modelled]
     numbers = [i for i, v in enumerate(verdicts) if v.column.positive or v.column.integral]
-    filters = [
-        make(columns[i].name, *_codes(table.column(i), verdicts[i]))
-        for make, places in ((Filter, levelled), (at_zero, numbers))
-        for i in places[:MOST_COLUMNS]
-    ]
+    filters = []
+    for i in levelled[:MOST_COLUMNS]:
+        coded = _coded(table.column(i), verdicts[i])
+        filters.append(Filter(columns[i].name, coded.levels, coded.rows))
+    for i in numbers[:MOST_COLUMNS]:
+        filters.append(at_zero(columns[i].name, *_coded(table.column(i), verdicts[i])))
+    rows = {one.name: one.rows for one in filters}
     found = {}
     for i, verdict in enumerate(verdicts):
         name = columns[i].name
         if not verdict.column.modelled:
             continue
-        there = _codes(table.column(i), verdict)[1] >= 0
+        there = (rows[name] if name in rows else _coded(table.column(i), verdict).rows) >= 0
         if hint := skipped(there, [one for one in filters if one.name != name]):
             codes = verdict.column.missing
             if not all(code.impute for code in codes):  # inside, such cells are missing ones then
@@ -139,29 +144,47 @@ def _repeated_rows(table: pa.Table, key: int, empty: NDArray[np.intp]) -> str | 
     return f"Rows {', '.join(shown)}{f' and {more} more such' if more else ''} are the same."
 
 
-def _codes(column: pa.ChunkedArray, verdict: Verdict) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the values of a column and which of them each row has, -1 of a missing cell (n,)."""
+class Coded(NamedTuple):
+    """A column's values, and which of them each row has, -1 of a missing cell (n,)."""
+
+    values: pa.StringArray
+    rows: NDArray[np.int64]
+
+    @property
+    def levels(self) -> list[str]:
+        """The values as a list, of columns that have few."""
+        return list(self.values.to_pylist())
+
+
+def _coded(column: pa.ChunkedArray, verdict: Verdict) -> Coded:
+    """Return a column by its distinct texts, aliases as the levels that they stand for."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     encoded = tidy(column.cast(pa.string()).combine_chunks()).dictionary_encode()
-    level = dict(verdict.column.aliases)
-    texts = [level.get(text, text) for text in encoded.dictionary.to_pylist()]
+    texts, level = encoded.dictionary, dict(verdict.column.aliases)
+    place = np.arange(len(texts))
+    if level:
+        meant = pa.array([level.get(text, text) for text in texts.to_pylist()], pa.string())
+        again = meant.dictionary_encode()
+        texts, place = again.dictionary, again.indices.to_numpy()
     missing = {"", "nan", *(code.text for code in verdict.column.missing)}
-    values = {text: i for i, text in enumerate(dict.fromkeys(t for t in texts if t not in missing))}
-    place = np.array([values.get(text, -1) for text in texts] + [-1])
-    return list(values), place[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    kept = ~pc.is_in(texts, value_set=pa.array(sorted(missing))).to_numpy(zero_copy_only=False)
+    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1)[place], -1)
+    rows = number[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return Coded(texts.filter(pa.array(kept)), rows)
 
 
 def _only_if(
-    number: tuple[list[str], NDArray[np.int64]],
+    number: Coded,
     by_level: dict[int, tuple[list[str], NDArray[np.int64]]],
     verdicts: Sequence[Verdict],
 ) -> list[str]:
     """Return the `only_if` of a column that is one number in all rows of a level of another."""
     texts, values = number
-    if not texts:
+    if not len(texts):
         return []
     common = int(np.argmax(np.bincount(values[values >= 0], minlength=len(texts))))
+    text = texts[common].as_py()
     seen, same = values >= 0, values == common
     found = []
     for i, (levels, of_row) in by_level.items():
@@ -171,7 +194,7 @@ def _only_if(
         fits = (rows >= LEAST_ROWS) & (hits == rows) & (rest >= LEAST_ROWS)
         fits &= others <= MOST_ELSEWHERE * rest
         found += [(int(rows[k]), i, levels[k]) for k in np.flatnonzero(fits)]
-    if not found or not is_number(texts[common]):
+    if not found or not is_number(text):
         return []
     n, i, level = max(found)
     name = verdicts[i].column.name
@@ -179,9 +202,9 @@ def _only_if(
     condition = f"{word} != {json.dumps(level, ensure_ascii=False)}"
     if not re.fullmatch(r'\w+ != "[\w ]+"', condition):
         condition = quoted(condition)
-    entry = f"only_if: {condition}, otherwise: {quoted(texts[common])}"
+    entry = f"only_if: {condition}, otherwise: {quoted(text)}"
     return [
-        f"{texts[common]} in all {n} rows where {name} is {scalar(level)} and hardly elsewhere; "
+        f"{text} in all {n} rows where {name} is {scalar(level)} and hardly elsewhere; "
         f"if that must be so: {entry}"
     ]
 

@@ -316,7 +316,7 @@ def test_new_rows_are_put_where_the_same_rows_lie(here: Here, desk: Any) -> None
     pc.write_csv(table, "table.csv")
     pc.write_csv(table.slice(0, 12), "new.csv")
     desk.put("types.yaml", TYPES)
-    options = ["--model", "clgp", "--chains", "1", "--set", "iterations=80", "--threads", "1"]
+    options = ["--model", "clgp", "--chains", "1", "--set", "iterations=50", "--threads", "1"]
     fitted = here(
         "explore", "table.csv", "--types", "types.yaml", *options, "-o", "map", "--color", "d",
         "--save", "kept.glfm", "--plot", "map.svg", "--html", "map.html",
@@ -333,11 +333,6 @@ def test_new_rows_are_put_where_the_same_rows_lie(here: Here, desk: Any) -> None
         far = np.abs(old[axis].to_numpy() - new[axis].to_numpy())
         sd = old[f"{axis}_sd"].to_numpy()
         assert np.mean(far < 2.0 * sd) > 0.8
-    again = here("explore", "kept.glfm", "--json")
-    assert (
-        json.loads(again.stdout)["explained"]
-        == json.loads(here("explore", "kept.glfm", "--json").stdout)["explained"]
-    )
 
 
 @pytest.mark.parametrize(
