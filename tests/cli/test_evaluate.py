@@ -115,7 +115,9 @@ def test_a_split_column_fixes_what_is_hidden(table: Any, here: Here) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_killed_run_resumes_to_the_same_file(
     table: Any, here: Here, repository: Path, how: signal.Signals
 ) -> None:

@@ -173,7 +173,7 @@ def check_refused(said: Any, output: Path) -> None:
     assert said.output == b""
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     tables(), OPTIONS, st.sampled_from(",;\t"), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
 )
@@ -259,7 +259,7 @@ def typed_columns(draw: st.DrawFn, n_rows: int) -> tuple[str, pa.Array]:
     return kind, pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=arrow.ordered)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data(), OPTIONS)
 def test_a_random_typed_table_is_completed_or_refused(
     here: Callable[..., Any], data: st.DataObject, options: str

@@ -190,7 +190,7 @@ def test_what_a_killed_run_left_half_made_is_removed(
 
 
 @pytest.mark.parametrize("kept", [SAVED, PARTIAL])
-@pytest.mark.parametrize("moment", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("moment", [0.0, 0.1, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_ctrl_c_completes_the_table_and_the_run_goes_on_from_there(
     table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, moment: float, kept: str
 ) -> None:

@@ -102,7 +102,14 @@ def ran(
         yield Ran(request.param, tmp_path_factory.mktemp("examples"), program)
 
 
-def test_every_example_runs_and_prints_as_many_lines_as_are_shown(ran: Ran) -> None:
+def test_examples_of_a_page_run_and_print_what_is_shown(ran: Ran) -> None:
+    """One test, so that no two workers run the examples of a page."""
+    check_numbers_of_lines(ran)
+    check_tables_that_are_shown(ran)
+    check_figures_that_are_shown(ran)
+
+
+def check_numbers_of_lines(ran: Ran) -> None:
     shown, printed = outputs(ran.before), outputs(ran.after)
     for (example, before), (_, after) in zip(shown, printed, strict=True):
         assert after
@@ -115,7 +122,7 @@ def n_lines(printed: str) -> int:
     return sum(not line.startswith("Warning: ") for line in printed.splitlines())
 
 
-def test_tables_that_are_shown_differ_in_sampled_values_only(ran: Ran) -> None:
+def check_tables_that_are_shown(ran: Ran) -> None:
     """Headers, numbers of rows, and every cell that is not sampled are today's."""
     for (example, before), (_, after) in zip(outputs(ran.before), outputs(ran.after), strict=True):
         last = example.strip().splitlines()[-1]
@@ -136,7 +143,8 @@ def fixed(row: dict[str, str]) -> list[str]:
     return [cell for name, cell in row.items() if name not in SAMPLED]
 
 
-def test_figures_shown_are_made_by_an_example_or_a_benchmark(ran: Ran) -> None:
+def check_figures_that_are_shown(ran: Ran) -> None:
+    """Each is made by an example, or by a benchmark."""
     shown = re.findall(r"images/([\w.-]+)\)", ran.before)
     missing = [name for name in shown if not (ran.place.folder / name).stat().st_size]
     assert missing == []

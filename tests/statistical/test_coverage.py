@@ -107,7 +107,7 @@ def check_log_scores(done: list[Evaluation]) -> None:
 
 def test_intervals_cover_and_the_log_score_wins() -> None:
     """A brief form of the next test: few tables, short chains."""
-    done = evaluations(range(3), 120, jobs=1, chains=4, warmup=30, draws=10, thin=1)
+    done = evaluations(range(2), 120, jobs=1, chains=4, warmup=30, draws=10, thin=1)
     check_coverage(done, slack=0.03)
     check_log_scores(done)
 

@@ -122,13 +122,12 @@ def coverage(kind: str, design: str, plan: dict[str, int], seed: int) -> dict[st
     return found
 
 
-@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("kind", ["real", "ordinal"])
 def test_intervals_cover_in_short(kind: str, seed: int) -> None:
     found = [coverage(kind, "clear", SHORT, seed + k) for k in range(3)]
     for what in found[0]:
-        share = np.mean([one[what] for one in found])  # cells of a set err together: sd 0.03,
-        least = 0.65 if kind == "categorical" else 0.8  # or 0.06 around 0.82 of two levels
-        assert least < share <= 1.0, what
+        share = np.mean([one[what] for one in found])  # cells of a set err together: sd 0.03
+        assert 0.8 < share <= 1.0, what
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ forms.py     the two forms of experts, as fits see them
 ascent.py    iterations of a start, and moves to fewer experts;  merges.py  which two could be one
 fit.py       starts, and by what weights they predict together;  acceleration.py  of coefficients
 gates.py, factor_gates.py     new rows: which expert, which label, which missing features
+left_out_labels.py, label_responses.py   labels of the fit, were they not known
 laws.py      the same, whichever the form is
 gibbs_draw.py   the experts as the Gibbs sampler draws them;  gibbs.py    its sweep
 usage.py     many tasks: which of the shared experts each uses
