@@ -10,7 +10,7 @@ from glfm_cli.completion import prepare
 from glfm_cli.encoding import encode
 from glfm_cli.inference.chains import start
 from glfm_cli.links import LinkConfig, make_link
-from glfm_cli.links.told import Told, told
+from glfm_cli.links.told import IntervalCells, told
 from glfm_cli.schema import Schema
 
 CELLS = ["3", "<2", "4-6", "", "5", ">7", "2", "8-9", "4", "0", "<1", "5"]
@@ -37,7 +37,7 @@ def test_a_link_told_of_its_intervals_draws_and_bounds_the_same(
         assert np.all((y != before)[points] == (noise > 0.0 or kind == "count"))
         found.append(np.hstack([lower, upper, y]))
     assert np.array_equal(*found)
-    assert isinstance(told(link, x), Told)
+    assert isinstance(told(link, x), IntervalCells)
 
 
 def test_blocks_of_rows_have_intervals_of_their_own(

@@ -23,7 +23,7 @@ from glfm_cli.latent.given import given_of
 from glfm_cli.latent.model import Cells, GaussianModel, Problem, gaussian, take
 from glfm_cli.links import Link, Params
 from glfm_cli.links.law import normal
-from glfm_cli.links.told import Told, told
+from glfm_cli.links.told import IntervalCells, told
 from glfm_cli.streams import Streams, column_step
 
 BLOCK = 4096  # rows whose bits and y are drawn together
@@ -59,7 +59,7 @@ class Chain:
     spans: tuple[tuple[int, int], ...]  # per column, its first pseudo-column and one past its last
     done: int = 0  # sweeps made
     _means: dict[tuple[int, int, int], tuple[float, Array]] = field(default_factory=dict)
-    _links: dict[int, list[Link | Told]] = field(default_factory=dict)
+    _links: dict[int, list[Link | IntervalCells]] = field(default_factory=dict)
 
     @property
     def model(self) -> GaussianModel:
@@ -155,7 +155,7 @@ class Chain:
             link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])
         return [part.params for part in drawn]
 
-    def _told(self, block: int, rows: slice) -> list[Link | Told]:
+    def _told(self, block: int, rows: slice) -> list[Link | IntervalCells]:
         """Return the links of a block of rows, told once of its intervals."""
         if block not in self._links:
             self._links[block] = [told(part.link, part.x[rows]) for part in self._drawn]

@@ -14,7 +14,7 @@ from glfm_cli.links.observation import Params
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class IntervalCells:
     """Observed cells (n, 2) of a column, some known only to lie between two numbers.
 
     values : (n,) the cells that are numbers, NaN elsewhere
@@ -48,6 +48,6 @@ class Told:
         self.link.draw_between(self.rows, self.low, self.high, eta, var, rng, y)
 
 
-def told(link: Link, x: Array) -> Link | Told:
+def told(link: Link, x: Array) -> Link | IntervalCells:
     """Return what draws and bounds the y of cells x as the link does, in less time of intervals."""
-    return Told.of(link, x) if isinstance(link, NumericLink) and x.ndim == 2 else link
+    return IntervalCells.of(link, x) if isinstance(link, NumericLink) and x.ndim == 2 else link
