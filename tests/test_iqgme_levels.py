@@ -22,7 +22,7 @@ from glfm_cli.latent.iqgme.experts import Statistics
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import forms_of, local_step
 from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
-from glfm_cli.latent.iqgme.label_responses import LabelledRows, Responses
+from glfm_cli.latent.iqgme.label_responses import Responses, ScoredRows
 from glfm_cli.latent.iqgme.left_out_labels import every_level, left_out_labels
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, sum_block
 from glfm_cli.latent.iqgme.prior import Prior
@@ -327,7 +327,7 @@ def test_labels_left_out_are_predicted_by_experts_without_the_row(seed: int) -> 
     assert rows.label is not None
     at = np.flatnonzero(rows.labelled)
     f, rho = np.tile(x[at], (q.H, 1, 1)), local.rho[:, at]
-    scored = LabelledRows.of(at, f, rho, q)
+    scored = ScoredRows.of(at, f, rho, q)
     moved = Responses.of([scored], rows.label, q).without(scored)[0] - scored.mean
     for place, i in enumerate(at):
         rho, f = local.rho[:, i], np.append(x[i], 1.0)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.latent.iqgme.experts import Experts
-from glfm_cli.latent.iqgme.label_responses import LabelledRows, Responses
+from glfm_cli.latent.iqgme.label_responses import Responses, ScoredRows
 from tests.iqgme_problems import choices, problem, signs
 
 Array = np.ndarray[Any, Any]
@@ -64,11 +64,11 @@ class Rules:
         return np.asarray(found.x.reshape(H + 1, self.K, self.F)[:-1])
 
     @property
-    def rows(self) -> LabelledRows:
+    def rows(self) -> ScoredRows:
         """Return all rows, under the rules."""
         spread = np.full((len(self.f), N, 1), 0.3)
         scores = self.scores(self.q.mw)
-        return LabelledRows(np.arange(N), self.f, self.rho, scores, self.var, spread)
+        return ScoredRows(np.arange(N), self.f, self.rho, scores, self.var, spread)
 
 
 @pytest.mark.parametrize(("n_levels", "H"), [(2, 1), (2, 2), (3, 1)])
@@ -95,9 +95,9 @@ def test_rows_may_come_in_parts(seed: int) -> None:
     made = Rules(2, 2, seed)
     rows = made.rows
 
-    def part(at: slice) -> LabelledRows:
+    def part(at: slice) -> ScoredRows:
         own = (one[:, at] for one in (rows.f, rows.rho, rows.mean, rows.var, rows.spread))
-        return LabelledRows(rows.rows[at], *own)
+        return ScoredRows(rows.rows[at], *own)
 
     whole = Responses.of([rows], made.label, made.q)
     parts = [part(slice(0, 15)), part(slice(15, None))]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -88,6 +88,11 @@ class Family(Protocol):
 
     def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
         """Return coefficients after a step that leaves their posterior as it is."""
+
+
+@runtime_checkable
+class Completes(Family, Protocol):
+    """A law of responses that may be missing."""
 
     def sample(
         self, X: Array, at: RegressionDraw, ends: Ends, rng: Generator

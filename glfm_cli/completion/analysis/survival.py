@@ -22,7 +22,6 @@ from numpy.random import Generator
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.families import (
     LARGEST,
-    Ends,
     Exponential,
     Poisson,
     RegressionDraw,
@@ -86,14 +85,6 @@ class ProportionalHazards:
         b = law.draw(counts, RegressionDraw(now.b), rng).b
         # The constant is part of the hazards, which have the law of any scale.
         return SurvivalDraw(_without_constant(b), 1.0, now.hazards * np.exp(b[0]), now.centre)
-
-    def sample(
-        self, X: Array, at: RegressionDraw, ends: Ends, rng: Generator
-    ) -> tuple[Array, float]:
-        raise NotImplementedError("times are never completed")
-
-    def inside(self, X: Array, at: RegressionDraw, ends: Ends) -> Array:
-        return np.ones(len(X))
 
     def as_counts(self, seen: Seen, at: SurvivalDraw) -> tuple[Exponential, Seen]:
         """Return the Poisson regression of whether events happened that b is of, given hazards.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.analysis.families import RegressionDraw, wide
+from glfm_cli.completion.analysis.families import Completes, RegressionDraw, wide
 from glfm_cli.completion.analysis.formula import AnalysisFormula, Evaluated
 from glfm_cli.completion.analysis.limits import NO_LIMITS, Limits, unknown_of
 from glfm_cli.inference.chain import start_chain
@@ -56,9 +56,11 @@ class Law:
         if self.at is None or not among.size:
             self.at = drawn
             return drawn
+        family = regression.family
+        assert isinstance(family, Completes)  # a response of others has no missing cells
         with np.errstate(divide="ignore", invalid="ignore"):
             before, after = (
-                np.sum(np.log(regression.family.inside(among, at, regression.ends)))
+                np.sum(np.log(family.inside(among, at, regression.ends)))
                 for at in (self.at, drawn)
             )
             if np.log(rng.random()) < before - after:
@@ -85,8 +87,10 @@ class Law:
         rows = np.flatnonzero(self.missing & np.isfinite(X).all(axis=1))
         if not rows.size:
             return
+        family = regression.family
         assert self.at is not None
-        y, self.outside = regression.family.sample(X[rows], self.at, regression.ends, rng)
+        assert isinstance(family, Completes)
+        y, self.outside = family.sample(X[rows], self.at, regression.ends, rng)
         x = regression.undone(y)
         xs[name] = xs[name].copy()
         column = regression.columns[name].column

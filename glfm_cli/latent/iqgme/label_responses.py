@@ -34,7 +34,7 @@ STEP = 1e-4  # of scores
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledRows:
+class ScoredRows:
     """Labelled rows under every expert.
 
     rows : (b,) which;  f : (H, b, F) what rules act on;  rho : (H, b) responsibilities
@@ -75,7 +75,7 @@ class Responses:
     pulls: Mapping[int, tuple[Array, Array]]
 
     @classmethod
-    def of(cls, every: Iterable[LabelledRows], label: LevelData, rules: Coefficients) -> Self:
+    def of(cls, every: Iterable[ScoredRows], label: LevelData, rules: Coefficients) -> Self:
         """Return those of all labelled rows; O(n K^2 F^2 + K^3 F^3) for each expert."""
         H, K, F = rules.H, rules.K, rules.F + 1
         Q, pulls = np.zeros((H, K, F, K, F)), {}
@@ -102,7 +102,7 @@ class Responses:
             C[:, k, :, k] = rules.Sw
         return cls(C, label, {})
 
-    def without(self, one: LabelledRows) -> tuple[Array, Array]:
+    def without(self, one: ScoredRows) -> tuple[Array, Array]:
         """Return means and variances (H, b, K) of the label's variables, each label left out."""
         f, K = one.with_one, one.mean.shape[2]
         if self.pulls:
@@ -121,7 +121,7 @@ class Responses:
         return one.mean - moved, one.var + one.spread / (1.0 - h)
 
 
-def _pulls(one: LabelledRows, label: LevelData) -> tuple[Array, Array]:
+def _pulls(one: ScoredRows, label: LevelData) -> tuple[Array, Array]:
     """Return g (H, b, K) and W (H, b, K, K)."""
     K, g = one.mean.shape[2], _pull(one, label, one.mean)
     W = np.empty((*one.mean.shape, K))
@@ -131,7 +131,7 @@ def _pulls(one: LabelledRows, label: LevelData) -> tuple[Array, Array]:
     return g, W
 
 
-def _pull(one: LabelledRows, label: LevelData, mean: Array) -> Array:
+def _pull(one: ScoredRows, label: LevelData, mean: Array) -> Array:
     """Return g (H, b, K) at these means."""
     sd = np.sqrt(one.var)
     eta = mean / sd

@@ -30,7 +30,7 @@ from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.gates import GatedRows, gate_rows, log_shares, scores_law
-from glfm_cli.latent.iqgme.label_responses import LabelledRows, Responses
+from glfm_cli.latent.iqgme.label_responses import Responses, ScoredRows
 from glfm_cli.latent.iqgme.level_data import LevelData
 from glfm_cli.latent.iqgme.local import Local, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
@@ -83,7 +83,7 @@ def left_out_levels(
 
     assert rows.label is not None
 
-    def scored() -> Iterator[tuple[LabelledRows, Array]]:
+    def scored() -> Iterator[tuple[ScoredRows, Array]]:
         """Yield the labelled rows of every block, and the log of each expert's share in them."""
         for block in form.blocks(bare):
             placed = form.place(bare, block, q, terms, scratch)
@@ -93,7 +93,7 @@ def left_out_levels(
             log_gate = placed.log_rho[:, at] + log_share[:, None]
             log_gate -= log_sum(log_gate, axis=0)
             of = block.rows[at], form.inputs(placed)[:, at], np.exp(log_gate)
-            yield LabelledRows.of(*of, q.rules), log_gate
+            yield ScoredRows.of(*of, q.rules), log_gate
 
     if alone:
         responses = Responses.of((one for one, _ in scored()), rows.label, q.rules)
@@ -128,7 +128,7 @@ def left_out_labels(
 
     assert rows.label is not None
 
-    def scored() -> Iterator[tuple[LabelledRows, Array, Array]]:
+    def scored() -> Iterator[tuple[ScoredRows, Array, Array]]:
         """Yield labelled rows, the log of each expert's share, and how several variables move."""
         for block in rows.blocks:
             at = block.with_label
@@ -142,7 +142,7 @@ def left_out_labels(
             log_gate -= log_sum(log_gate, axis=0)
             x = placed.x[:, at]
             spread = weight_spread(q, x)[:, :, None]
-            yield LabelledRows(which, x, rho, mean, var - spread, spread), log_gate, wide
+            yield ScoredRows(which, x, rho, mean, var - spread, spread), log_gate, wide
 
     responses = Responses.of((one for one, _, _ in scored()), rows.label, q)
     for one, log_gate, wide in scored():
