@@ -745,14 +745,14 @@ MUTANTS = {
     ),
     "levels scored by their own rows' labels": Mutant(
         "classification/level_scores.py",
-        "scores_of(count - counted(own), s)",
-        "scores_of(count, s)",
+        "scores_of(count - counted(own), s, places)",
+        "scores_of(count, s, places)",
         "tests/test_level_scores.py",
     ),
     "scores of levels from half the prior's rows": Mutant(
         "classification/level_scores.py",
-        "np.log(count + s * share) - np.log(share)",
-        "np.log(count + 0.5 * s * share) - np.log(share)",
+        "np.log(count + s * prior) - np.log(share)",
+        "np.log(count + 0.5 * s * prior) - np.log(share)",
         "tests/test_level_scores.py",
     ),
     "levels that say nothing are believed": Mutant(
@@ -772,6 +772,24 @@ MUTANTS = {
         "log_p[:, :1])",
         "log_p[:, -1:])",
         "tests/test_level_scores.py",
+    ),
+    "levels drawn to the shares of all, not to their line": Mutant(
+        "classification/level_scores.py",
+        "prior = share if places is None else",
+        "prior = share if places is not None else",
+        "tests/test_ordered_scores.py",
+    ),
+    "slopes of levels with a prior of another width": Mutant(
+        "classification/level_scores.py",
+        "w[K - 1 :]) / SLOPES",
+        "w[K - 1 :]) * SLOPES",
+        "tests/test_ordered_scores.py",
+    ),
+    "every column in an order by scores": Mutant(
+        "classification/classifier.py",
+        "if found.levels.any() or not e.column.ordinal:",
+        "if True:",
+        "tests/test_ordered_scores.py",
     ),
     "missing levels by scores without their noise": Mutant(
         "classification/features.py",

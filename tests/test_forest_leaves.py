@@ -178,6 +178,33 @@ def test_pooled_laws_are_as_wide_as_their_means_are_off(noise: float, least: int
         assert np.mean(slopes) > 0.6
 
 
+@pytest.mark.parametrize("levels", [0, 3])
+def test_a_column_is_asked_at_so_many_thresholds(levels: int) -> None:
+    """Of very many the best is the best of all there are, of one it is any."""
+    rng = np.random.default_rng(levels)
+    x = rng.standard_normal(60).astype(np.float32).astype(np.float64)
+    y = np.digitize(x + 0.5 * rng.standard_normal(60), [-0.3, 0.5]).astype(float)
+    z, kinds = np.vstack([y, x, np.zeros((2, 60))]), kinds_of(levels, nominal=levels > 0)
+    order = np.argsort(x)
+
+    def spread(part: Array) -> float:
+        if levels:
+            return part.size - float(np.sum(np.bincount(part.astype(int)) ** 2)) / part.size
+        return float(np.sum((part - part.mean()) ** 2))
+
+    left = [spread(y[order[:i]]) + spread(y[order[i:]]) for i in range(1, 60)]
+    ends = np.sort(x)[np.argmin(left) :][:2]
+
+    def first(thresholds: int) -> float:
+        seen, least = np.ones(z.shape, dtype=np.uint8), np.ones(4, dtype=np.int64)
+        config, rng = ForestConfig(thresholds=thresholds), np.random.default_rng(0)
+        trees = grow(z, seen, kinds, [0], 1, 0, least, config, rng)
+        return float(trees.threshold[trees.root[0, 0]])
+
+    assert ends[0] <= first(1000) < ends[1]
+    assert not ends[0] <= first(1) < ends[1]
+
+
 def test_two_cells_that_differ_have_a_threshold_between_them() -> None:
     """However near they are: cells are of single precision, as thresholds are."""
     x = np.float32(1.0)

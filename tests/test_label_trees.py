@@ -38,8 +38,9 @@ def test_labels_by_thresholds_are_foretold_by_trees_and_by_a_line_by_experts(see
     for straight in (False, True):
         train, new = (squares(n, seed + n, straight=straight) for n in (400, 600))
         options = {"types": TYPES, "target": "label", "predict": new, "chains": 2, "seed": 0}
-        found = classify(train, **options)
-        alone = classify(train, **options, settings={"stack": "false"})
+        one = {"experts": 1}  # many may find the squares
+        found = classify(train, **options, settings=one)
+        alone = classify(train, **options, settings={**one, "stack": "false"})
         assert found.trained is not None
         trees = found.trained.classifier.trees
         assert trees is not None
@@ -47,7 +48,7 @@ def test_labels_by_thresholds_are_foretold_by_trees_and_by_a_line_by_experts(see
         assert alone.trained.classifier.trees is None
         both, experts = (log_loss(one.predictions.p, new) for one in (found, alone))
         if straight:
-            assert trees.weight < 0.15
+            assert trees.weight < 0.35
             assert both < experts + 0.01
         else:
             assert trees.weight > 0.7

@@ -16,6 +16,7 @@ def grow(
     seed: int,
     left_out: int,
     tries: int,
+    each: int,
     least: int,
     rng: np.random.Generator,
     root: _Ints,

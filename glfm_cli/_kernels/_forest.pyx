@@ -165,7 +165,8 @@ def grow(
     const int[::1] donors,             # in (n,) rows in which column d is observed
     uint64_t seed,
     Py_ssize_t left_out,               # trees that a row is left out of
-    Py_ssize_t tries,
+    Py_ssize_t tries,                  # columns that a node asks about,
+    Py_ssize_t each,                   # and thresholds of each
     Py_ssize_t least,
     object rng,
     int[::1] root,                     # out (T,)
@@ -179,10 +180,10 @@ def grow(
 ):
     """Grow T trees of column d; return how many nodes and members they have.
 
-    Nodes are visited in order, each a leaf until it is split. O(T tries n log n).
+    Nodes are visited in order, each a leaf until it is split. O(T tries each n log n).
     """
     cdef Py_ssize_t T = root.shape[0], D = z.shape[0], t, i, j, node, start, n, f, asked, left
-    cdef Py_ssize_t n_nodes = 0, n_members = 0
+    cdef Py_ssize_t n_nodes = 0, n_members = 0, fit, unfit
     cdef int best, held
     cdef float at = 0.0, best_at = 0.0
     cdef double gain, best_gain
@@ -223,8 +224,8 @@ def grow(
                         held = pool[j]
                         pool[j] = pool[i]
                         pool[i] = held
-                        f, x, gain = held, &z[held, 0], -1.0
-                        for j in range(PATIENCE):
+                        f, x, fit, unfit = held, &z[held, 0], 0, 0
+                        while fit < each and unfit < PATIENCE:
                             if not ask(x, here, n, nominal[f], bitgen, &at):
                                 break
                             if n_levels:
@@ -236,10 +237,13 @@ def grow(
                                     x, here, n, at, nominal[f], &away[0], least
                                 )
                             if gain >= 0.0:
-                                asked += 1
-                                break
-                        if gain > best_gain:
-                            best, best_gain, best_at = held, gain, at
+                                fit += 1
+                            else:
+                                unfit += 1
+                            if gain > best_gain:
+                                best, best_gain, best_at = held, gain, at
+                        if fit:
+                            asked += 1
                 if best >= 0:
                     left = part(z, best, best_at, nominal[best], members, start, n)
                     feature[node], threshold[node], child[node] = best, best_at, <int> n_nodes

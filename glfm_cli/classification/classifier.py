@@ -14,7 +14,7 @@ from glfm_cli.classification.features import Calibrated, LatentColumn, cells_of,
 from glfm_cli.classification.fit import ExpertsFit, Fitting, fit_experts
 from glfm_cli.classification.gaps import Indicators
 from glfm_cli.classification.label_trees import FEWEST, LabelTrees
-from glfm_cli.classification.level_scores import FOLDS, level_scores, wants_scores
+from glfm_cli.classification.level_scores import FOLDS, level_scores, places_of, wants_scores
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.stratified import stratified_folds
 from glfm_cli.classification.tasks import FitUsage
@@ -315,11 +315,12 @@ def _features(
     features, scores = [], {}
     for d, e in enumerate(columns):
         if labelled.size and wants_scores(e, n_levels):
-            found = level_scores(e.x, code, fold, len(e.levels), n_levels)
-            feature, scores[d] = LatentColumn.scored(e, how.links, found)
-        else:
-            feature = LatentColumn.calibrate(e, how.links)
-        features.append(feature)
+            found = level_scores(e.x, code, fold, len(e.levels), n_levels, places_of(e))
+            if found.levels.any() or not e.column.ordinal:
+                feature, scores[d] = LatentColumn.scored(e, how.links, found)
+                features.append(feature)
+                continue
+        features.append(LatentColumn.calibrate(e, how.links))
     return tuple(features), scores
 
 

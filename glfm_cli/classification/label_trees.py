@@ -1,9 +1,10 @@
-"""Extra trees of the label, which predict beside the mixture of experts.
+"""Trees of the label, which predict beside the mixture of experts.
 
 Experts are few and each rule is a line: where labels follow thresholds and interactions of many
-features, trees are better [Geurts and others 2006]. Both foretell labels that they have not seen,
-experts by answering scores (`left_out_labels`), trees by those grown without the row, and mix as
-these say (`stacking`):
+features, trees are better. A node asks about few features, each at several thresholds at random,
+between forests [Breiman 2001] and extra trees [Geurts and others 2006]. Both, experts and trees,
+foretell labels that they have not seen, experts by answering scores (`left_out_labels`), trees by
+those grown without the row, and mix as these say (`stacking`):
 
     p = w p_experts + (1 - w) p_trees
 
@@ -28,10 +29,10 @@ from glfm_cli.latent.model import take
 from glfm_cli.links.law import Probabilities
 
 FEWEST = 30  # labels by which weights are chosen
-TREES, LEFT_OUT = 60, 20  # of them a row is left out of so many
+TREES, LEFT_OUT = 100, 33  # of them a row is left out of so many
 LEAST = 2  # members of a leaf, at least
-QUESTIONS = 30  # at random, of which a node asks the best
-PRIOR = 0.3  # members of a leaf that all labels together are worth
+THRESHOLDS = 10  # of each of the sqrt(P) features that a node asks about
+PRIOR = 0.1  # members of a leaf that all labels together are worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ class LabelTrees:
         n, P = x.shape
         z = np.vstack([np.ascontiguousarray(x.T), code])
         seen, least = np.ones(z.shape, dtype=np.uint8), np.full(P + 1, LEAST, dtype=np.int64)
-        how = ForestConfig(trees=TREES, left_out=LEFT_OUT, questions=QUESTIONS)
+        how = ForestConfig(questions=max(round(P**0.5), 1), thresholds=THRESHOLDS)
         kinds = _kinds(P, n_levels)
         trees = grow(z, seen, kinds, [P], TREES, LEFT_OUT, least, how, rng)
         found = cls(trees, code.astype(np.int32), P, n_levels, 0.0)

@@ -14,6 +14,7 @@ class ForestConfig:
     trees : of each column, grown for every kept draw
     moving : of each column, grown anew in every step, by which missing cells are drawn
     questions : at random, each of another column, of which a node asks the best
+    thresholds : of each of these columns, at random, of which it asks the best
     least : members of a leaf, at least; 0: of each column what forecasts it best (see `leaves`)
     left_out : trees of a kept draw that do not see a row, by which its observed cells are forecast
     prior : members of a leaf that the column as a whole is worth
@@ -24,6 +25,7 @@ class ForestConfig:
     trees: int = 8
     moving: int = 1
     questions: int = 30
+    thresholds: int = 1
     least: int = 0
     left_out: int = 2
     prior: float = 1.0
@@ -35,6 +37,7 @@ class ForestConfig:
             ("trees", 2, 1000),
             ("moving", 1, 1000),
             ("questions", 1, 1_000_000),
+            ("thresholds", 1, 1000),
             ("least", 0, 1_000_000),
             ("rows", 1, 1 << 24),
         ):

@@ -146,7 +146,7 @@ def grow(
         members = np.empty(n_trees * donors.size, dtype=np.int32)
         n, m = _forest.grow(
             *(z, kinds.nominal, d, n_levels, donors, int(seed[k]), left_out),
-            *(config.questions, fewest, rng, root[k]),
+            *(config.questions, config.thresholds, fewest, rng, root[k]),
             feature,
             threshold,
             child,
