@@ -107,7 +107,7 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     fitted.a[:], fitted.m[:] = [[0.5, 0.0], [-0.5, 0.0]], [0.2, 0.0]
     fitted.omega[:] = np.diag([0.9, 1.0])
     fitted.v[:], fitted.length[:], fitted.u[:, 0] = 0.7, [[2.0], [0.8]], [1.0, 0.3, -0.4, 0.0]
-    fitted.b[:, 0], fitted.q[:] = [0.3, -0.2], 0.5
+    fitted.b[:, 0], fitted.q[:], fitted.d[:] = [0.3, -0.2], 0.5, 0.4
     fitted.f[:, 0] = [0.4, -0.6, 1.0]  # at 0, 1 and 3
     fitted.h[0, :, 0] = [0.5, 0.2, -0.3]
     assert fitted.step == 1.5
@@ -127,8 +127,9 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     code = np.array([0, 0, 0, 0, 0, 1, 1])
     cov = 0.7 * smooth(every, 1.5, (2.0, 0.8)) * (code[:, None] == code)
     t = (every - time.mean()) / time.std()
-    cov[5:, 5:] += 0.9 + 0.5 * np.outer(t[5:], t[5:])
-    mean = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.2, 0.2])
+    load = 1.0 + 0.4 * t
+    cov[5:, 5:] += 0.9 * np.outer(load[5:], load[5:]) + 0.5 * np.outer(t[5:], t[5:])
+    mean = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.2, 0.2]) * load
     mean[3:5] += 0.3 * t[3:5]
     common = curve(fitted.knots, fitted.f, later)[:, 0]
     mean[3:] += common + curve(fitted.knots, fitted.h[0], later)[:, 0] * [-1.0, -1.0, 0.5, 0.5]
@@ -177,7 +178,7 @@ def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None
     assert list(effects.at) == [0, 2, 3]  # not time
     assert list(effects.led) == [True, True, False]  # not the predictor itself
     x = (of_groups - 11.0 / 3.0) / np.std([2.0, 5.0, 4.0])
-    effects.p[:], effects.q[:], effects.r[:] = 0.7, 4.0, 1.2
+    effects.p[:], effects.q[:], effects.r[:], effects.d[:] = 0.7, 4.0, 1.2, 0.3
     lengths, v, noise = (1.7, 0.9), 0.6, 0.3
     effects.omega[:], effects.m[:], effects.a[:, 1] = OMEGA, [0.4, -0.2, 0.0], 0.5
     series, t, same = Series.of(CODE, TIME), effects.clocked(TIME), CODE[:, None] == CODE
@@ -194,13 +195,39 @@ def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None
     prior = np.zeros((30, 30))
     prior[:10, :10], prior[10:20, 10:20] = 0.7 * R, 1.2 * R
     prior[20:, 20:] = (1.5 - 0.9**2 / 1.1) * same
-    to = np.hstack([np.eye(10), np.diag(x), np.eye(10)])[at]
+    load = 1.0 + 0.3 * t
+    to = np.hstack([np.eye(10), np.diag(x), np.diag(load)])[at]
     V = np.where(same, v * smooth(TIME, series.step, lengths) + 4.0 * np.outer(t, t), 0.0)
     V = to @ prior @ to.T + (V + noise * np.eye(10))[np.ix_(at, at)]
     gain = prior @ to.T @ np.linalg.inv(V)
-    expected = gain @ (e[at] - mean) + np.repeat([0.0, 0.0, mean], 10)
+    expected = gain @ (e - mean * load)[at] + np.repeat([0.0, 0.0, mean], 10)
     assert drawn.mean(axis=0) == pytest.approx(expected, abs=0.1)
     assert np.cov(drawn.T) == pytest.approx(prior - gain @ to @ prior, abs=0.15)
+
+
+def test_slopes_go_with_intercepts_as_dense_laws_say(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glfm_cli.latent.row_effects.PROPOSALS", 0)
+    rng = np.random.default_rng(seed)
+    effects = RowEffects.start(Groups(CODE, ("a", "b", "c"), TIME), ((0, 1),))
+    effects.v[:], effects.q[:], effects.length[:] = 0.3, 0.2, [[1.7], [0.9]]
+    effects.omega[:] = 2.0
+    series, t, same = Series.of(CODE, TIME), effects.clocked(TIME), CODE[:, None] == CODE
+    seen, e = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / 0.3, 2.0 * rng.normal(size=10)
+    shapes, at = curve(effects.knots, np.eye(10), series.time), seen > 0.0
+    V = np.where(same, 0.3 * smooth(TIME, series.step, (1.7, 0.9)) + 0.2 * np.outer(t, t), 0.0)
+    V = (V + 0.3 * np.eye(10))[np.ix_(at, at)]
+    away = np.empty(800)
+    for n in range(away.size):
+        effects._draw_series(0, series, shapes, e, seen, rng)
+        a = effects.a[CODE, 0]
+        X, rest = (a * t)[at], (e - a - curve(effects.knots, effects.f, TIME)[:, 0])[at]
+        precision = X @ np.linalg.solve(V, X) + 4.0
+        mean = X @ np.linalg.solve(V, rest) / precision
+        away[n] = (effects.d[0] - mean) * np.sqrt(precision)
+    assert away.mean() == pytest.approx(0.0, abs=0.13)
+    assert away.std() == pytest.approx(1.0, abs=0.09)
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
@@ -293,7 +320,7 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
     e, seen = np.random.default_rng(seed).normal(size=10), np.arange(10) % 4 != 2
     before, common = np.array([0.8, 1.9, 3.0, 0.7]), np.linspace(-1.0, 0.5, 10)[:, None] ** 2
     own = np.array([[0.7], [-0.4], [0.2]])
-    rest = (e - common[np.argsort(np.argsort(TIME)), 0] - own[CODE, 0])[seen]
+    rest = (e - common[np.argsort(np.argsort(TIME)), 0] - own[CODE, 0] * (1.0 + 0.3 * t))[seen]
 
     def log_density(v: float, q: float, *lengths: float) -> float:
         K = v * smooth(TIME, series.step, lengths)  # type: ignore[arg-type]
@@ -307,7 +334,7 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
     def moved(way: float, u: float) -> bool:
         start = before if way > 0 else before * np.exp(step)
         effects.v[0], effects.q[0], *effects.length[:, 0] = start
-        effects.f[:], effects.a[:] = common, own
+        effects.f[:], effects.a[:], effects.d[:] = common, own, 0.3
         rng: Any = Scripted([way * one for one in step], u)
         shapes = curve(effects.knots, np.eye(10), series.time)
         effects._draw_series(0, series, shapes, e, seen / noise, rng)
@@ -427,6 +454,7 @@ def draw_effects(effects: RowEffects, rng: np.random.Generator) -> None:
         effects.h[0] = np.sqrt(effects.r[0]) * (R @ rng.standard_normal((10, S)))
         effects.q[:] = np.abs(rng.standard_cauchy(S)) ** 2
         effects.b[:] = np.sqrt(effects.q) * rng.standard_normal((G, S))
+        effects.d[:] = 0.5 * rng.standard_normal(S)
 
 
 def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
@@ -464,6 +492,7 @@ def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
         h = effects.h[0] / np.sqrt(effects.r[0])
         found["h"] = [odd(h).sum(), even(h).sum(), (odd(effects.f) * odd(effects.h[0])).sum()]
         found["b"] = odd(effects.b / np.sqrt(effects.q)).sum(axis=0)
+        found["d"] = [odd(effects.d).sum(), even(effects.d).sum()]
         found["b square"] = even(effects.b / np.sqrt(effects.q)).sum(axis=0)
         u = effects.u / np.sqrt(effects.v)
         found["u square"] = even(u).sum(axis=0)

@@ -45,10 +45,15 @@ class RowsToJoin:
     def w(self) -> Array:
         """Return the part (n, width)."""
         w = np.zeros((self.n, self.fitted.width))
-        w[:, self.fitted.at] = self.common + self.u + self.slopes
-        if len(self.a):
-            w[:, self.fitted.at] += self.a[self.code]
+        w[:, self.fitted.at] = self.common + self.u + self.slopes + self.intercepts
         return w
+
+    @property
+    def intercepts(self) -> Array:
+        """Return a_g (1 + d t_n) (n, S)."""
+        if not len(self.a):
+            return np.zeros_like(self.u)
+        return self.a[self.code] * (1.0 + self.fitted.d * self.t[:, None])
 
     @property
     def slopes(self) -> Array:
@@ -74,7 +79,7 @@ class RowsToJoin:
             self.a[G:] = draw_intercepts(A[G:], B[G:], fitted.m, fitted.omega, rng)
         if self.series is None:
             return
-        rest = np.concatenate([e - self.a[self.code] if len(self.a) else e, known])
+        rest = np.concatenate([e - self.intercepts, known])
         t, node = fitted.clocked(self.series.time)[:, None], self.series.node[: self.n]
         for s in range(fitted.m.size):
             precision, b = self.series.sums(seen[:, s]), self.series.sums(seen[:, s] * rest[:, s])

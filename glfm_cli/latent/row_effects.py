@@ -1,26 +1,27 @@
 """What rows of a group share, and rows that follow one another: a Gaussian part of eta.
 
-    w_ns = f_s(t_n) + sum_p x_gp h_ps(t_n) + a_gs + b_gs t_n + u_ns
+    w_ns = f_s(t_n) + sum_p x_gp h_ps(t_n) + a_gs (1 + d_s t_n) + b_gs t_n + u_ns
                                            a row n of group g at time t;  s a latent column
     a_g ~ N(m, Omega)         intercepts of a group                m ~ N(0, I)
     Omega | c ~ InvWishart(S + 1, 4 diag(1 / c))                    c_s ~ InvGamma(1/2, 1)
     f_s: natural cubic spline through values ~ N(0, p_s R) at J knots; R in `knots_precision`
     h_ps: another, values ~ N(0, r_ps R), of predictors x_g that never change in a group (given.py)
-    b_gs ~ N(0, q_s)                         sqrt(p_s), sqrt(q_s), sqrt(r_ps) ~ half-Cauchy(1)
+    b_gs ~ N(0, q_s);  d_s ~ N(0, 1/4)       sqrt(p_s), sqrt(q_s), sqrt(r_ps) ~ half-Cauchy(1)
     u_.s ~ N(0, v_s K_s),    within a group K_s = (l e^(-r / l) - k e^(-r / k)) / (l - k),
     r = |t - t'|, l = l_s and k = k_s, and 0 between two;    sqrt(v_s) ~ half-Cauchy(1)
     log(l_s / median step) ~ N(log 5, 1.5^2),    log(k_s / median step) ~ N(log 0.5, 2^2)
 
 so that the sds of intercepts are half-t with 2 degrees of freedom and scale 1, and their
-correlations uniform [Huang and Wand 2013]; t is time in sds of all rows; u is a stationary
+correlations uniform [Huang and Wand 2013]; t is time in sds of all rows, from its mean; slopes that
+go with intercepts, by d, let groups part, or come together, as time goes on; u is a stationary
 autoregression of second order in continuous time, with real roots: of first order where k is far
 below the steps, differentiable with correlation (1 + r / l) e^(-r / l) where k = l. With its
 velocity it is Markov: the precision of both is banded in the order of time. All is drawn exactly,
 given the residuals of observed cells, e = y - eta of the model ~ N(w, noise): a jointly over
 columns, with b and u integrated out; so v, l, k and q by Metropolis steps; f and every h with a of
-the column integrated out besides, then a; b with u integrated out; u by one factorisation a column.
-Without times there are no f, h, b and u, without groups no f, h, a and b. Latent columns of x have
-no h.
+the column integrated out besides, then a; d with b and u, b with u integrated out; u by one
+factorisation a column. Without times there are no f, h, b, d and u, without groups no f, h, a, b
+and d. Latent columns of x have no h.
 
 Cost of a sweep: O(G S^3 + N S). Memory: G S + N S doubles.
 """
@@ -53,10 +54,11 @@ from glfm_cli.latent.row_laws import (
     knots_precision,
 )
 
-DRAWN = ("a", "m", "c", "omega", "u", "v", "length", "b", "q", "f", "p", "h", "r")
+DRAWN = ("a", "m", "c", "omega", "u", "v", "length", "b", "d", "q", "f", "p", "h", "r")
 DEGREES = 2.0  # of the half-t priors of sds
 LENGTH = np.log([5.0, 0.5])  # prior of the logs of l and k, in median steps of time
 LENGTH_SD = np.array([1.5, 2.0])
+PARTING = 0.25  # prior variance of d
 FIRST_VARIANCE = 0.25
 PROPOSALS = 3  # for v, l, k and q, in a sweep
 _FIRST, _NOISE = 20, 0.3  # steps of a start, and the variance of noise that they assume
@@ -69,7 +71,7 @@ class RowEffects:
     at : (S,) int64, the latent columns that have effects, in all `width` of them: not the time's
     code, time : (N,) of the rows;  a : (G, S);  m, c : (S,);  omega : (S, S)
     u : (N, S), or (0, S) without times;  v : (S,);  length : (2, S), l and k
-    b : (G, S), or (0, S) without times;  q : (S,);  step : the median step of time
+    b : (G, S), or (0, S) without times;  d, q : (S,);  step : the median step of time
     f : (J, S), or (0, S) without groups or times;  p : (S,);  knots : (J,)
     h : (P, J, S);  r : (P, S);  given : x and the latent columns where they are
     energy : (S,) squares of u and its velocity in units of their prior sds, when they were drawn
@@ -87,6 +89,7 @@ class RowEffects:
     v: Array
     length: Array
     b: Array
+    d: Array
     q: Array
     f: Array
     p: Array
@@ -121,6 +124,7 @@ class RowEffects:
             v=np.full(S, FIRST_VARIANCE),
             length=np.tile(np.exp(LENGTH)[:, None], S),
             b=np.zeros((groups.n if timed else 0, S)),
+            d=np.zeros(S),
             q=np.full(S, FIRST_VARIANCE),
             f=np.zeros((knots.size, S)),
             p=np.full(S, FIRST_VARIANCE),
@@ -183,8 +187,14 @@ class RowEffects:
         return (time - mean) / sd
 
     def slope_part(self, rows: slice | Array = slice(None)) -> Array:
-        """Return b_g t_n (n, S) of some rows."""
-        return self.b[self.code[rows]] * self.clocked(self.time[rows])[:, None]
+        """Return (b_g + d a_g) t_n (n, S) of some rows."""
+        slopes = self.b + self.d * self.a
+        return slopes[self.code[rows]] * self.clocked(self.time[rows])[:, None]
+
+    def lines_of(self, s: int, time: Array) -> Array:
+        """Return what a and b of one latent column are multiplied with at times (M, 2)."""
+        t = self.clocked(time)
+        return np.column_stack([1.0 + self.d[s] * t, t])
 
     def update(self, e: Array, observed: Array, noise: Array, rng: Generator) -> None:
         """Draw everything given the residuals of the model.
@@ -224,8 +234,8 @@ class RowEffects:
         for s in range(self.m.size):
             precision, b = series.sums(seen[:, s]), series.sums(seen[:, s] * e[:, s])
             law = SeriesLaw(series.precision(self.length[:, s]), self.v[s], precision)
-            lines = np.column_stack([np.ones(b.size), self.clocked(series.time)])
-            found.append(intercept_law(*law.lines(b, lines, series.code, n), self.q[s]))
+            lines = law.lines(b, self.lines_of(s, series.time), series.code, n)
+            found.append(intercept_law(*lines, self.q[s]))
         A, B = zip(*found, strict=True)
         return np.array(A).T, np.array(B).T
 
@@ -243,11 +253,11 @@ class RowEffects:
     def _draw_series(
         self, s: int, series: Series, shapes: Array, e: Array, seen: Array, rng: Generator
     ) -> None:
-        """Draw v, l, k, q, f, b and u of one latent column; shapes (M, J) of curves."""
+        """Draw v, l, k, q, f, d, b and u of one latent column; shapes (M, J) of curves."""
         precision, whole, sloped = series.sums(seen), series.sums(seen * e), len(self.b) > 0
         t, known = self.clocked(series.time), np.zeros(series.code.size)
         if sloped:
-            known = self.a[series.code, s] + self._curves_of(s, series, shapes)
+            known = self._intercepts_of(s, series) + self._curves_of(s, series, shapes)
         b = whole - precision * known
         own = np.log([self.v[s], self.q[s], *self.length[:, s]])
         now = -np.inf
@@ -259,25 +269,32 @@ class RowEffects:
             found = 0.5 * float(np.sum(law.half(b) ** 2) - law.log_ratio)
             found += 0.5 * new[0] - np.log1p(v)  # half-Cauchy of the sd
             found -= 0.5 * float(np.sum(((new[2:] - LENGTH) / LENGTH_SD) ** 2))
-            lines = None
             if sloped:
                 lines = law.lines(b, t[:, None], series.code, len(self.b))
                 A, B = lines[0][:, 0, 0], lines[1][:, 0]
                 found += 0.5 * float((q * B**2 / (1.0 + q * A) - np.log1p(q * A)).sum())
                 found += 0.5 * new[1] - np.log1p(q)
             if number == 0 or np.log(rng.random()) < found - now:
-                own, now, kept = new, found, (law, lines)
+                own, now, kept = new, found, law
         self.v[s], self.q[s], *self.length[:, s] = np.exp(own)
-        law, lines = kept
+        law = kept
         if len(self.f):
             self._draw_curves(s, series, shapes, law, whole, rng)
-            b = whole - precision * (self.a[series.code, s] + self._curves_of(s, series, shapes))
-            lines = law.lines(b, t[:, None], series.code, len(self.b))
-        if lines is not None:
-            self.b[:, s] = draw_slopes(lines[0][:, 0, 0], lines[1][:, 0], self.q[s], rng)
+        if sloped:
+            a = self.a[series.code, s]
+            b = whole - precision * (a + self._curves_of(s, series, shapes))
+            A, B = law.shared(b, t[:, None], 1.0 / self.q[[s]], (a * t)[:, None], series.code)
+            self.d[s] = draw_slopes(A[0], B, PARTING, rng)[0]
+            b = b - precision * self.d[s] * a * t
+            A, B = law.lines(b, t[:, None], series.code, len(self.b))
+            self.b[:, s] = draw_slopes(A[:, 0, 0], B[:, 0], self.q[s], rng)
             b = b - precision * t * self.b[series.code, s]
         u, self.energy[s] = law.draw(b, rng)
         self.u[:, s] = u[series.node]
+
+    def _intercepts_of(self, s: int, series: Series) -> Array:
+        """Return a (1 + d t) of one latent column at the times of groups (M,)."""
+        return np.asarray(self.a[series.code, s] * self.lines_of(s, series.time)[:, 0])
 
     def _curves_of(self, s: int, series: Series, shapes: Array) -> Array:
         """Return f and all x h of one latent column at the times of groups (M,)."""
@@ -294,11 +311,11 @@ class RowEffects:
         The curves one after another, given a of other columns: without that of this, b and u.
         """
         code, R, inverse = series.code, knots_precision(self.knots), np.linalg.inv(self.omega)
-        own = np.column_stack([np.ones(code.size), self.clocked(series.time)])
+        own = self.lines_of(s, series.time)
         away = np.delete(self.a - self.m, s, axis=1) @ np.delete(inverse[s], s)
         mean, precision = self.m[s] - away / inverse[s, s], inverse[s, s]  # of a given others
         prior = np.array([precision, 1.0 / self.q[s]])
-        left = b - law.seen * (mean[code] + self._curves_of(s, series, shapes))
+        left = b - law.seen * (mean[code] * own[:, 0] + self._curves_of(s, series, shapes))
         curves = [(np.ones(len(self.a)), self.f, self.p)]
         if self.led[s]:
             curves += [*zip(self.given.x.T, self.h, self.r, strict=True)]
@@ -369,6 +386,7 @@ class RowEffects:
         code = take(arrays, "effects.code", np.int64, (N,))
         a, u, time = part("a", None, S), part("u", None, S), part("time", None)
         b, q = part("b", len(a) if len(u) else 0, S), part("q", S)
+        d = part("d", S) if "effects.d" in arrays else np.zeros(S)  # fits of before have none
         if np.any((code < 0) | (code >= max(len(a), 1))) or {len(u), len(time)} not in ({0}, {N}):
             raise ValueError("'effects' are not those of the rows")
         shapes = {"m": (S,), "c": (S,), "omega": (S, S), "v": (S,), "length": (2, S)}
@@ -386,5 +404,5 @@ class RowEffects:
             np.linalg.cholesky(omega)
         except np.linalg.LinAlgError:
             raise ValueError("'effects.omega' is not positive definite") from None
-        rest = u, v, length, b, q, f, p, h, r, knots, step, np.zeros(S), given
+        rest = u, v, length, b, d, q, f, p, h, r, knots, step, np.zeros(S), given
         return cls(at, sizes.latent, code, time, a, m, c, omega, *rest)

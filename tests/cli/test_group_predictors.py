@@ -154,9 +154,11 @@ def test_a_column_that_could_be_a_predictor_of_groups_is_named(
 def test_effects_without_predictors_are_kept_as_before_there_were_any() -> None:
     groups, spans = Groups(CODE, tuple("abcd"), np.arange(7.0)), ((0, 1), (1, 2))
     arrays = RowEffects.start(groups, spans).pack()
-    before = [*"amcuvbqfp", "at", "code", "time", "omega", "length", "step"]
+    before = [*"amcuvbqdfp", "at", "code", "time", "omega", "length", "step"]
     assert sorted(arrays) == sorted(f"effects.{name}" for name in before)
     again = RowEffects.unpack(arrays, Sizes(7, 2, spans))
     assert again.h.shape == (0, 7, 2)
     assert sorted(again.pack()) == sorted(arrays)
     assert again.shift() == pytest.approx(np.zeros((7, 2)))
+    del arrays["effects.d"]  # fits of before slopes went with intercepts
+    assert not RowEffects.unpack(arrays, Sizes(7, 2, spans)).d.any()
