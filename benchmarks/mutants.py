@@ -57,6 +57,32 @@ EXTRA = "tests/test_extra_variance.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "values seen by logarithms go three sds beyond the largest": Mutant(
+        "links/positive.py", "BEYOND = 1.0", "BEYOND = 3.0", "tests/test_beyond.py"
+    ),
+    "values seen by logarithms stay below the largest": Mutant(
+        "links/positive.py", "sample.max(keepdims=True)) + BEYOND",
+        "sample.max(keepdims=True)) - BEYOND", MARGINS
+    ),
+    "values seen by logarithms may be above their reach": Mutant(
+        "links/positive.py", "x = np.minimum(super().value(y), self.reach)",
+        "x = super().value(y)", MARGINS
+    ),
+    "cells above a limit stay near the largest known value": Mutant(
+        "links/positive.py", "reach=np.inf if encoded.ends is not None else ", "reach=", MARGINS
+    ),
+    "a law without width on the grid has no sd": Mutant(
+        "links/averages.py", "vary = (before > 0.0) & (after > 0.0)", "vary = before > 0.0",
+        RECALIBRATION
+    ),
+    "numbers stored as categories are numbers": Mutant(
+        "guess/judge.py", "or column.order is not None or column.is_category:",
+        "or column.order is not None:", "tests/test_guess.py"
+    ),
+    "every number of a stored category is one": Mutant(
+        "guess/profile.py", "is_category = of_dictionary and kind is Kind.NUMBER",
+        "is_category = False", "tests/test_guess.py"
+    ),
     "a dry run forgets the draws of the rows that are not learnt from": Mutant(
         "completion/folding_cost.py",
         "+ row_bytes * held / 2**20",
