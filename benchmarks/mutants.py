@@ -54,9 +54,44 @@ FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
 GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_triplets.py"
 CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
+FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "the rounding of a sum is taken for a part": Mutant(
+        "encoding/sums.py", "np.abs(x) <= slack", "np.abs(x) < 0.0 * slack", FULL_SUMS
+    ),
+    "missing parts of a full sum are guessed": Mutant(
+        "encoding/sums.py", "if nothing.any() else {}", "if nothing.all() else {}", FULL_SUMS
+    ),
+    "little that is left of a sum is taken for rounding": Mutant(
+        "encoding/sums.py", "ROUNDED = 1e-14", "ROUNDED = 1e-9", FULL_SUMS
+    ),
+    "parts that may be negative are 0": Mutant(
+        "encoding/sums.py", "and not can_hold(columns[d], zero - 1e-300)[0]", "", FULL_SUMS
+    ),
+    "percentages that were rounded contradict their sum": Mutant(
+        "encoding/relations.py", "left_for_parts(columns, one) < -slack",
+        "left_for_parts(columns, one) < 0.0", FULL_SUMS,
+    ),
+    "a result that is 0 but for rounding follows as it is": Mutant(
+        "encoding/relations.py", "value = without_rounding(one.formula.evaluate, named)",
+        "value = np.asarray(one.formula.evaluate(named), dtype=np.float64)", FULL_SUMS,
+    ),
+    "hidden stretches fall apart": Mutant(
+        "evaluation/masks.py", "rng.permutation(n_rows)[begins]", "rng.permutation(n_rows)[row]",
+        MASKS,
+    ),
+    "hidden stretches follow the table, not time": Mutant(
+        "evaluation/masks.py", "np.lexsort((time, code))", "np.arange(code.size)", MASKS
+    ),
+    "hidden stretches stand where the table's own are": Mutant(
+        "evaluation/masks.py", "np.roll(gaps, rng.integers(n_rows), axis=0)", "gaps.copy()", MASKS
+    ),
+    "stretches of several sensors come one by one": Mutant(
+        "evaluation/masks.py", "np.where(first, row, 0)",
+        "np.where(first, (row + np.arange(gaps.shape[1])) % n_rows, 0)", MASKS,
+    ),
     "a dry run forgets the draws of the rows that are not learnt from": Mutant(
         "completion/folding_cost.py",
         "+ row_bytes * held / 2**20",

@@ -43,7 +43,6 @@ class MaskedCells(NamedTuple):
     hideable : (N, D) bool, observed cells of columns that are completed
     categorical : (D,) bool, columns whose codes have no order
     order : (N,) int64, the rows one after another: of each group, in the order of time
-    first : (N,) bool, in that order: the first row of a group
     """
 
     x: Array
@@ -51,7 +50,6 @@ class MaskedCells(NamedTuple):
     hideable: Array
     categorical: Array
     order: Array
-    first: Array
 
     @classmethod
     def of(cls, data: Data) -> MaskedCells:
@@ -60,14 +58,12 @@ class MaskedCells(NamedTuple):
         if data.groups is not None:
             code = data.groups.code
             time = time if data.groups.time is None else data.groups.time
-        order = np.lexsort((time, code))
         return cls(
             np.column_stack([e.x for e in data.columns]),
             np.column_stack([e.requested for e in data.columns]),
             np.column_stack([e.observed & e.column.completed for e in data.columns]),
             np.array([e.column.nominal for e in data.columns]),
-            order,
-            np.diff(code[order], prepend=-1) != 0,
+            np.lexsort((time, code)),
         )
 
 
@@ -226,8 +222,8 @@ def _stretches(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
         if waiting.sum() <= left:
             break
         borrowed = np.roll(gaps, rng.integers(n_rows), axis=0)
-        before = np.roll(borrowed, 1, axis=0) & ~cells.first[:, None]
-        begins = np.maximum.accumulate(np.where(borrowed & ~before, row, 0), axis=0)
+        first = borrowed & ~np.roll(borrowed, 1, axis=0)
+        begins = np.maximum.accumulate(np.where(first, row, 0), axis=0)
         place = turn * n_rows + rng.permutation(n_rows)[begins] + row / n_rows
         borrowed &= waiting
         key[borrowed] = place[borrowed]

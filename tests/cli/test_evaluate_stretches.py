@@ -1,4 +1,4 @@
-"""Hidden stretches of rows foretell the errors of sensors that fail for days; single cells do not."""
+"""Hidden runs of rows foretell errors of sensors that fail for days; single cells do not."""
 
 from __future__ import annotations
 
