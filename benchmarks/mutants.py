@@ -78,9 +78,15 @@ MUTANTS = {
         "encoding/relations.py", "value = without_rounding(one.formula.evaluate, named)",
         "value = np.asarray(one.formula.evaluate(named), dtype=np.float64)", FULL_SUMS,
     ),
+    "numbers of no call are genotypes": Mutant(
+        "guess/codes.py", "gaps |= no_calls", "gaps |= calls", "tests/test_guess_laboratory.py"
+    ),
+    "codes of no call are looked for among all words": Mutant(
+        "guess/codes.py", "calls.sum() >= 2", "calls.sum() >= 0", "tests/test_guess_laboratory.py"
+    ),
     "hidden stretches fall apart": Mutant(
-        "evaluation/masks.py", "rng.permutation(n_rows)[begins]", "rng.permutation(n_rows)[row]",
-        MASKS,
+        "evaluation/masks.py", "rng.permutation(n_rows)[begins]",
+        "rng.permutation(n_rows)[row + 0 * begins]", MASKS,
     ),
     "hidden stretches follow the table, not time": Mutant(
         "evaluation/masks.py", "np.lexsort((time, code))", "np.arange(code.size)", MASKS

@@ -85,7 +85,8 @@ def with_followers(columns: list[EncodedColumn], relations: Relations) -> list[E
     others, by themselves, have most to say of: of b = w / h^2, where b tells nothing of h, it is w.
     Taken is the column without which normal scores of the others have the correlation matrix of
     the largest determinant. A sum, an equation whose columns are in others, or of few known rows
-    or a column that is the same in all of these, has the result that it is stated with. New rows have that of their fit.
+    or a column that is the same in all of these, has the result that it is stated with. New rows
+    have that of their fit.
     """
     shared = Counter(d for one in relations.equations for d in (one.d, *one.of))
     found = list(columns)
