@@ -166,6 +166,9 @@ def test_stretches_are_as_long_as_the_table_s_own_and_of_the_same_columns(seed: 
     few = draw_mask(data, "stretches", 0.03, np.random.default_rng(seed))
     for one in (mask, few):
         assert (one[:, 0] != one[:, 1]).sum() <= 1
+    # Each is hidden as a whole before the next.
+    assert few[:, 0].sum() > 20
+    assert (few[1:, 0] & ~few[:-1, 0]).sum() <= 8
     assert not mask[:, 3:].any()
     # The single cells of the third column stay single, but for those that meet.
     assert mask[:, 2].sum() < 0.3 * mask[:, 0].sum()
