@@ -54,6 +54,7 @@ FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
 GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_triplets.py"
 CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
+FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
@@ -82,6 +83,46 @@ MUTANTS = {
     "every number of a stored category is one": Mutant(
         "guess/profile.py", "is_category = of_dictionary and kind is Kind.NUMBER",
         "is_category = False", "tests/test_guess.py"
+    ),
+    "the rounding of a sum is taken for a part": Mutant(
+        "encoding/sums.py", "np.abs(x) <= slack", "np.abs(x) < 0.0 * slack", FULL_SUMS
+    ),
+    "missing parts of a full sum are guessed": Mutant(
+        "encoding/sums.py", "if nothing.any() else {}", "if nothing.all() else {}", FULL_SUMS
+    ),
+    "little that is left of a sum is taken for rounding": Mutant(
+        "encoding/sums.py", "ROUNDED = 1e-14", "ROUNDED = 1e-9", FULL_SUMS
+    ),
+    "parts that may be negative are 0": Mutant(
+        "encoding/sums.py", "and not can_hold(columns[d], zero - 1e-300)[0]", "", FULL_SUMS
+    ),
+    "percentages that were rounded contradict their sum": Mutant(
+        "encoding/relations.py", "left_for_parts(columns, one) < -slack",
+        "left_for_parts(columns, one) < 0.0", FULL_SUMS,
+    ),
+    "a result that is 0 but for rounding follows as it is": Mutant(
+        "encoding/relations.py", "value = without_rounding(one.formula.evaluate, named)",
+        "value = np.asarray(one.formula.evaluate(named), dtype=np.float64)", FULL_SUMS,
+    ),
+    "numbers of no call are genotypes": Mutant(
+        "guess/codes.py", "gaps |= no_calls", "gaps |= calls", "tests/test_guess_laboratory.py"
+    ),
+    "codes of no call are looked for among all words": Mutant(
+        "guess/codes.py", "calls.sum() >= 2", "calls.sum() >= 0", "tests/test_guess_laboratory.py"
+    ),
+    "hidden stretches fall apart": Mutant(
+        "evaluation/masks.py", "rng.permutation(n_rows)[begins]",
+        "rng.permutation(n_rows)[row + 0 * begins]", MASKS,
+    ),
+    "hidden stretches follow the table, not time": Mutant(
+        "evaluation/masks.py", "np.lexsort((time, code))", "np.arange(code.size)", MASKS
+    ),
+    "hidden stretches stand where the table's own are": Mutant(
+        "evaluation/masks.py", "np.roll(gaps, rng.integers(n_rows), axis=0)", "gaps.copy()", MASKS
+    ),
+    "stretches of several sensors come one by one": Mutant(
+        "evaluation/masks.py", "np.where(first, row, 0)",
+        "np.where(first, (row + np.arange(gaps.shape[1])) % n_rows, 0)", MASKS,
     ),
     "a dry run forgets the draws of the rows that are not learnt from": Mutant(
         "completion/folding_cost.py",

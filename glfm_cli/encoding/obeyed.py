@@ -52,7 +52,9 @@ def _holds(one: Relation, cells: Mapping[int, Array], names: list[str]) -> Mask:
 
 def can_hold(encoded: EncodedColumn, x: Array) -> Mask:
     """Return which numbers a column can hold, 0 of a positive one among them."""
-    return possible(encoded, x) | (encoded.column.positive & (x == 0.0))
+    low = encoded.column.bounds[0]
+    zero = encoded.column.positive and (low is None or low <= 0.0)
+    return possible(encoded, x) | (zero & (x == 0.0))
 
 
 def possible(encoded: EncodedColumn, x: Array) -> Mask:
