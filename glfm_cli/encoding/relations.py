@@ -28,7 +28,7 @@ from glfm_cli.encoding.conditions import (
     with_implied_levels,
 )
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
-from glfm_cli.encoding.obeyed import can_hold, possible
+from glfm_cli.encoding.obeyed import can_hold
 from glfm_cli.encoding.related import Relation, Relations, with_followers
 from glfm_cli.encoding.values import as_written
 from glfm_cli.errors import TableError
@@ -190,7 +190,7 @@ def _follow(
             continue
         if columns[d].column.integral:
             solved = np.rint(solved)
-        good = np.isfinite(solved) & possible(columns[d], solved)
+        good = np.isfinite(solved) & can_hold(columns[d], solved, zero=False)
         at = np.flatnonzero(here)[good]
         cells[d][at] = solved[good]
         rows[at] = False
