@@ -362,8 +362,8 @@ def soil(n: int, seed: int) -> pa.Table:
 def test_what_follows_is_a_number_of_its_column_in_every_version() -> None:
     rest = {"type": "positive", "formula": "100 - sand - silt"}
     types = {"columns": {"sand": "positive", "silt": "positive", "clay": rest}}
-    done = impute(soil(120, 1), types, seed=1, **SHORT)
-    for made in (done.table, *done.multiple(20).tables()):
+    done = impute(soil(60, 1), types, seed=1, **SHORT)
+    for made in (done.table, *done.multiple(7).tables()):
         x = np.column_stack([made[name].to_numpy() for name in types["columns"]])
         np.testing.assert_allclose(x.sum(axis=1), 100.0, rtol=1e-9)
         assert x.min() > 1e-6
