@@ -768,6 +768,21 @@ MUTANTS = {
     "forecasts as sure as the fit": Mutant(
         "classification/classifier.py", "** self.power", "** 1.0", "tests/test_iqgme_levels.py"
     ),
+    "labels left out without the power of forecasts": Mutant(
+        "latent/iqgme/model.py",
+        "own = tempered(log_p, power)[",
+        "own = log_p[",
+        "tests/test_iqgme_levels.py",
+    ),
+    "the power of forecasts by labels seen": Mutant(
+        "latent/iqgme/model.py",
+        "log_p, code = state.left_out(every_level(rows))[rows.labelled], rows",
+        "from glfm_cli.latent.iqgme import label_law; from glfm_cli.links import of_levels; "
+        "law = label_law(rows, start.experts).of_label(); "
+        "log_p = np.log(of_levels(rows.label.link).probabilities(law, rows.label.params)); "
+        "log_p, code = log_p[rows.labelled], rows",
+        "tests/test_iqgme_levels.py",
+    ),
     "starts of one form alone go on": Mutant(
         "latent/iqgme/model.py",
         "if not tables.config.average:\n            return 0",
