@@ -54,9 +54,76 @@ FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
 GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_triplets.py"
 CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
+FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "values seen by logarithms go three sds beyond the largest": Mutant(
+        "links/positive.py", "BEYOND = 1.0", "BEYOND = 3.0", "tests/test_beyond.py"
+    ),
+    "values seen by logarithms stay below the largest": Mutant(
+        "links/positive.py", "sample.max(keepdims=True)) + BEYOND",
+        "sample.max(keepdims=True)) - BEYOND", MARGINS
+    ),
+    "values seen by logarithms may be above their reach": Mutant(
+        "links/positive.py", "x = np.minimum(super().value(y), self.reach)",
+        "x = super().value(y)", MARGINS
+    ),
+    "cells above a limit stay near the largest known value": Mutant(
+        "links/positive.py", "reach=np.inf if encoded.ends is not None else ", "reach=", MARGINS
+    ),
+    "a law without width on the grid has no sd": Mutant(
+        "links/averages.py", "vary = (before > 0.0) & (after > 0.0)", "vary = before > 0.0",
+        RECALIBRATION
+    ),
+    "numbers stored as categories are numbers": Mutant(
+        "guess/judge.py", "or column.order is not None or column.is_category:",
+        "or column.order is not None:", "tests/test_guess.py"
+    ),
+    "every number of a stored category is one": Mutant(
+        "guess/profile.py", "is_category = of_dictionary and kind is Kind.NUMBER",
+        "is_category = False", "tests/test_guess.py"
+    ),
+    "the rounding of a sum is taken for a part": Mutant(
+        "encoding/sums.py", "np.abs(x) <= slack", "np.abs(x) < 0.0 * slack", FULL_SUMS
+    ),
+    "missing parts of a full sum are guessed": Mutant(
+        "encoding/sums.py", "if nothing.any() else {}", "if nothing.all() else {}", FULL_SUMS
+    ),
+    "little that is left of a sum is taken for rounding": Mutant(
+        "encoding/sums.py", "ROUNDED = 1e-14", "ROUNDED = 1e-9", FULL_SUMS
+    ),
+    "parts that may be negative are 0": Mutant(
+        "encoding/sums.py", "and not can_hold(columns[d], zero - 1e-300)[0]", "", FULL_SUMS
+    ),
+    "percentages that were rounded contradict their sum": Mutant(
+        "encoding/relations.py", "left_for_parts(columns, one) < -slack",
+        "left_for_parts(columns, one) < 0.0", FULL_SUMS,
+    ),
+    "a result that is 0 but for rounding follows as it is": Mutant(
+        "encoding/relations.py", "value = without_rounding(one.formula.evaluate, named)",
+        "value = np.asarray(one.formula.evaluate(named), dtype=np.float64)", FULL_SUMS,
+    ),
+    "numbers of no call are genotypes": Mutant(
+        "guess/codes.py", "gaps |= no_calls", "gaps |= calls", "tests/test_guess_laboratory.py"
+    ),
+    "codes of no call are looked for among all words": Mutant(
+        "guess/codes.py", "calls.sum() >= 2", "calls.sum() >= 0", "tests/test_guess_laboratory.py"
+    ),
+    "hidden stretches fall apart": Mutant(
+        "evaluation/masks.py", "rng.permutation(n_rows)[begins]",
+        "rng.permutation(n_rows)[row + 0 * begins]", MASKS,
+    ),
+    "hidden stretches follow the table, not time": Mutant(
+        "evaluation/masks.py", "np.lexsort((time, code))", "np.arange(code.size)", MASKS
+    ),
+    "hidden stretches stand where the table's own are": Mutant(
+        "evaluation/masks.py", "np.roll(gaps, rng.integers(n_rows), axis=0)", "gaps.copy()", MASKS
+    ),
+    "stretches of several sensors come one by one": Mutant(
+        "evaluation/masks.py", "np.where(first, row, 0)",
+        "np.where(first, (row + np.arange(gaps.shape[1])) % n_rows, 0)", MASKS,
+    ),
     "a dry run forgets the draws of the rows that are not learnt from": Mutant(
         "completion/folding_cost.py",
         "+ row_bytes * held / 2**20",
@@ -700,6 +767,21 @@ MUTANTS = {
     ),
     "forecasts as sure as the fit": Mutant(
         "classification/classifier.py", "** self.power", "** 1.0", "tests/test_iqgme_levels.py"
+    ),
+    "labels left out without the power of forecasts": Mutant(
+        "latent/iqgme/model.py",
+        "own = tempered(log_p, power)[",
+        "own = log_p[",
+        "tests/test_iqgme_levels.py",
+    ),
+    "the power of forecasts by labels seen": Mutant(
+        "latent/iqgme/model.py",
+        "log_p, code = state.left_out(every_level(rows))[rows.labelled], rows",
+        "from glfm_cli.latent.iqgme import label_law; from glfm_cli.links import of_levels; "
+        "law = label_law(rows, start.experts).of_label(); "
+        "log_p = np.log(of_levels(rows.label.link).probabilities(law, rows.label.params)); "
+        "log_p, code = log_p[rows.labelled], rows",
+        "tests/test_iqgme_levels.py",
     ),
     "starts of one form alone go on": Mutant(
         "latent/iqgme/model.py",

@@ -84,6 +84,8 @@ class Sampling:
             raise UsageError("--time-limit", value=self.time_limit, expected="seconds above 0")
         if self.precision is not None and not 0 < self.precision < float("inf"):
             raise UsageError("--precision", value=self.precision, expected="a number above 0")
+        if not isinstance(self.settings, Mapping | None):
+            raise UsageError("--set", value=self.settings, expected='such as {"alpha": 2}')
 
     def written(self) -> dict[str, object]:
         """Return what was said, by the names of the command's options."""

@@ -144,3 +144,29 @@ def test_notes_of_batches_join(fits: Path) -> None:
     shown = f"(rows 8, {BATCH + 3}, {BATCH + 10}, the first 400)"
     assert done.warnings[0].startswith("column 'age': 3 numbers lie far beyond the fitted values")
     assert shown in done.warnings[0]
+
+
+def test_amounts_of_rows_far_beyond_the_fit_stay_near_the_largest(
+    tmp_path: Path, glfm: Any
+) -> None:
+    rng = np.random.default_rng(1)
+
+    def rows(n: int, more: float) -> pa.Table:
+        z = rng.normal(size=n)
+        columns = {f"x{i}": more + z + 0.3 * rng.normal(size=n) for i in range(4)}
+        return pa.table(columns | {"amount": np.exp(5.0 + z + 0.3 * rng.normal(size=n))})
+
+    known, new = rows(200, 0.0), rows(10, 5.0)
+    unknown = new.set_column(4, "amount", pa.nulls(10, pa.float64()))
+    for name, table in (("known", known), ("new", unknown)):
+        pc.write_csv(table, tmp_path / f"{name}.csv")
+    (tmp_path / "t.yaml").write_text("rest: real\ncolumns: {amount: positive}\n")
+    at = {name: tmp_path / name for name in ("known.csv", "new.csv", "t.yaml", "f.glfm", "o.csv")}
+    glfm("impute", at["known.csv"], "--types", at["t.yaml"], "--model", "glfm", "--save",
+         at["f.glfm"], "-o", at["o.csv"], "--set", "components=3", "--chains", "1", "--warmup",
+         "20", "--draws", "20")  # fmt: skip
+    glfm("impute", at["new.csv"], "--fit", at["f.glfm"], "-o", at["o.csv"])
+    found = pc.read_csv(at["o.csv"])["amount"].to_numpy()
+    amounts = known["amount"].to_numpy()
+    assert np.median(found) > amounts.max()
+    assert found.max() <= amounts.max() * np.exp(np.log(amounts).std()) * 1.001

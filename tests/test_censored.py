@@ -398,7 +398,7 @@ def test_a_classifier_completes_cells_inside_their_intervals() -> None:
         assert 0.0 <= float(after) <= 1.0 if before == "<1" else before == after
 
 
-@pytest.mark.parametrize("tables", [3, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tables", [2, pytest.param(60, marks=pytest.mark.slow)])
 def test_regressions_on_completed_tables_are_right(tables: int, benchmark: Any) -> None:
     """Slopes of a covariate, a part of it below a limit: they are found, intervals hold them."""
     lines = benchmark("censored.py", "--tables", str(tables), "--rows", "200")

@@ -167,6 +167,28 @@ def test_a_column_without_a_value_stays_and_is_warned_of(nothing: Any) -> None:
         GlfmImputer(**SHORT).fit(np.column_stack([np.arange(9.0), np.full(9, np.nan)]))
 
 
+def test_missing_cells_of_columns_that_are_left_out_are_warned_of() -> None:
+    frame = make()[["height", "visits"]].assign(always="EUR", whole="kg")
+    frame["name"] = [f"name {i} of a row" for i in range(len(frame))]
+    frame["dose"] = [str(i / 4) if i > 3 else "ND" for i in range(len(frame))]
+    frame["lag"] = pd.to_timedelta(np.arange(len(frame)) - 5.0, unit="h")
+    frame.loc[frame.index[:3], ["always", "name", "lag"]] = None
+    said = (
+        r"3 in 'always' \(always EUR, .*\), 3 in 'name' \(text that is different in every row\), "
+        r"3 in 'lag' \(durations, some below zero; .*\)\. Drop these columns, or say by `types`"
+    )
+    with pytest.warns(UserWarning, match=said) as warned:
+        done = GlfmImputer(**SHORT).fit_transform(frame)
+    assert len(warned) == 1
+    assert not any(name in str(warned[0].message) for name in ("whole", "dose"))
+    assert done.isna().sum().tolist() == [0, 0, 3, 0, 3, 0, 3]
+
+
+def test_a_word_for_unseen_that_is_none_is_refused_by_fit() -> None:
+    with pytest.raises(GlfmError, match="expected error or missing"):
+        imputer(unseen="ignore").fit(make())
+
+
 def test_levels_that_are_new_are_an_error_or_stay(fitted: GlfmImputer) -> None:
     frame = make(5, seed=4)
     frame["word"] = ["tall", "giant", "small", None, "tall"]

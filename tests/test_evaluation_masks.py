@@ -79,7 +79,7 @@ def test_every_mechanism_reaches_its_rate_on_an_ordinary_table(
     data = ordinary(seed)
     mask = draw_mask(data, mechanism, rate, np.random.default_rng(seed))
     can_be_hidden = observed(data)
-    if mechanism == "observed":
+    if mechanism in ("observed", "stretches"):
         can_be_hidden[:, 3:] = False
     if mechanism == "mar":
         can_be_hidden &= mask.any(axis=0)
@@ -142,6 +142,46 @@ def test_imitated_gaps_come_together_as_the_table_s_own_do(seed: int) -> None:
     assert mask[:, 2].any()
 
 
+def monitored(seed: int, order: np.ndarray | None = None) -> Data:
+    """Sixty days at each of ten stations; two sensors fail together for twelve days, one alone."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.standard_normal((600, 3)), np.repeat(np.arange(10), 60)])
+    x = np.column_stack([x, np.tile(np.arange(60.0), 10)])
+    for start in (10, 130, 305, 588):
+        x[start : start + 12, :2] = np.nan
+    x[[50, 222, 400], 2] = np.nan
+    groups = {"c3": {"role": "group"}, "c4": {"type": "real", "role": "time"}}
+    return encoded(x if order is None else x[order], **groups)
+
+
+def test_stretches_are_as_long_as_the_table_s_own_and_of_the_same_columns(seed: int) -> None:
+    data = monitored(seed)
+    seen, mask = observed(data), draw_mask(data, "stretches", 0.3, np.random.default_rng(seed))
+    gone = (mask | ~seen).reshape(10, 60, -1)
+    starts = np.diff(gone[..., 0], axis=1, prepend=False) & gone[..., 0]
+    assert mask[:, 0].sum() > 150
+    # Most stretches have twelve rows; those that meet are longer, those at an end or cut off less.
+    assert 8 < gone[..., 0].sum() / starts.sum() < 30
+    # Sensors that fail together are hidden together, also where few stretches are.
+    few = draw_mask(data, "stretches", 0.03, np.random.default_rng(seed))
+    for one in (mask, few):
+        assert (one[:, 0] != one[:, 1]).sum() <= 1
+    # Each is hidden as a whole before the next.
+    assert few[:, 0].sum() > 20
+    assert (few[1:, 0] & ~few[:-1, 0]).sum() <= 8
+    assert not mask[:, 3:].any()
+    # The single cells of the third column stay single, but for those that meet.
+    assert mask[:, 2].sum() < 0.3 * mask[:, 0].sum()
+
+
+def test_stretches_follow_time_within_groups_not_the_table_s_order(seed: int) -> None:
+    rng = np.random.default_rng
+    order = np.concatenate([60 * g + rng(g).permutation(60) for g in range(10)])
+    mask = draw_mask(monitored(seed), "stretches", 0.2, rng(seed))
+    shuffled = draw_mask(monitored(seed, order), "stretches", 0.2, rng(seed))
+    np.testing.assert_array_equal(shuffled, mask[order])
+
+
 @pytest.mark.parametrize(
     ("mechanism", "columns", "rate", "match"),
     [
@@ -149,6 +189,7 @@ def test_imitated_gaps_come_together_as_the_table_s_own_do(seed: int) -> None:
         ("mcar", 2, 0.6, r"rate of 0\.6 cannot be reached: at most 50 %"),
         ("mar", 1, 0.5, "at least two modelled columns"),
         ("observed", 3, 0.5, "the table has none"),
+        ("stretches", 3, 0.5, "imitates the table's gaps"),
         ("mcar", 3, 0.001, "hides no cell"),
     ],
 )

@@ -112,6 +112,7 @@ def test_missing_types_are_said_in_the_words_of_python() -> None:
         ("threads", -1, "threads, found -1, expected a whole number from 1"),
         ("chains", 0, "chains, found 0, expected a whole number from 1"),
         ("settings", {"foo": 1}, 'settings["foo"]: no such setting. Settings: '),
+        ("settings", "foo=1", 'settings, found foo=1, expected such as {"alpha": 2}'),
     ],
 )
 def test_errors_of_estimators_name_their_arguments(

@@ -411,6 +411,24 @@ def test_an_ordered_dictionary_keeps_its_order() -> None:
     assert (column.type, column.levels) == (ColumnType.ORDINAL, ("zero", "b", "a", "unused"))
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64()], ids=str)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_numbers_in_a_dictionary_are_levels(kind: pa.DataType, ordered: bool) -> None:
+    shops = pa.array([204, 101, 307, 90, 555], kind)
+    indices = pa.array(repeat(2, 0, 1, 3), pa.int8())
+    cells = pa.DictionaryArray.from_arrays(indices, shops, ordered=ordered)
+    column, _ = guessed("x", cells)
+    assert column.type is (ColumnType.ORDINAL if ordered else ColumnType.CATEGORICAL)
+    in_its_order = ("204", "101", "307", "90", "555")
+    assert column.levels == (in_its_order if ordered else ("90", "101", "204", "307"))
+
+
+def test_a_dictionary_of_too_many_numbers_is_left_out() -> None:
+    cells = pa.array(np.arange(400) // 2).dictionary_encode()
+    column, reason = guessed("x", cells)
+    assert str(column.role) == "ignore", reason
+
+
 def of_labels(folder: Path, labels: dict[int, str], suffix: str = "sav") -> tuple[Column, str]:
     """Return the guess for codes whose labels a file holds, without a level of measurement."""
     pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")

@@ -25,8 +25,10 @@ from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
 from glfm_cli.latent.iqgme.label_responses import Responses, ScoredRows
 from glfm_cli.latent.iqgme.left_out_labels import every_level, left_out_labels
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, sum_block
+from glfm_cli.latent.iqgme.model import ExpertAscent, State, TaskTables
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.seen_law import SeenLaw
+from glfm_cli.latent.iqgme.temperature import inverse_temperature
 from glfm_cli.links import LinkConfig, of_levels
 from glfm_cli.schema import Column, ColumnType, Role
 from tests.iqgme_problems import choices, climbed, probabilities, problem, signs
@@ -350,6 +352,23 @@ def test_labels_left_out_are_predicted_by_experts_without_the_row(seed: int) -> 
     code = rows.label.x[rows.labelled].astype(np.intp)
     np.testing.assert_array_equal(log_p[rows.labelled, code], own[:, 0])
     np.testing.assert_allclose(np.exp(log_p[rows.labelled]).sum(axis=1), 1.0)
+
+
+def test_labels_left_out_tell_the_power_of_forecasts_and_have_it(seed: int) -> None:
+    rows = problem(seed, n=25, gaps=0.0)
+    config = IqgmeConfig(experts=2, factors=0)
+    (form,) = forms_of(config, [rows])
+    start = begin(rows, form, config, np.random.default_rng(seed), 2)
+    climbed(start, rows, form, config, 8)
+    kept = ExpertAscent().draw(State(start, form, 0, TaskTables((rows,), config, False, 1)))
+    every = left_out_labels(rows, start.experts, start.local, form.prior.u0, every_level(rows))
+    assert rows.label is not None
+    log_p, code = every[rows.labelled], rows.label.x[rows.labelled].astype(np.intp)
+    assert kept.power == pytest.approx(inverse_temperature(log_p, code))
+    assert kept.power != pytest.approx(1.0, rel=1e-4)
+    raised = np.exp(kept.power * log_p)
+    own = raised[np.arange(code.size), code] / raised.sum(axis=1)
+    np.testing.assert_allclose(kept.left_out, np.log(own))
 
 
 @pytest.mark.parametrize("n_levels", [2, 3])

@@ -287,6 +287,35 @@ def test_logarithms_are_not_taken_of_reflected_or_transformed_columns() -> None:
         assert isinstance(margin, Interpolated)
 
 
+def test_values_seen_by_logarithms_are_put_in_one_sd_of_these_beyond_the_largest_at_most(
+    seed: int,
+) -> None:
+    link, v = link_of(LOG_NORMAL, POSITIVE), np.log(LOG_NORMAL)
+    reach = np.exp(v.max() + v.std())
+    far = normal(np.full(3, 9.0), 0.1)
+    np.testing.assert_allclose(link.sample(far, {}, np.random.default_rng(seed)), reach)
+    np.testing.assert_allclose(link.expected(far, {}), reach, rtol=1e-4)
+    near = normal(np.full(100_000, link.margin.to_latent(np.array(reach))), 0.5)
+    draws = link.sample(near, {}, np.random.default_rng(seed))
+    assert np.mean(draws > 0.999 * reach) == pytest.approx(0.5, abs=0.01)
+    assert link.expected(near.take(slice(1)), {})[0] == pytest.approx(draws.mean(), rel=0.01)
+    assert link.upper_end(np.array([0.99 * reach, 1.01 * reach]))[1] == np.inf
+    kept, column = link.constants(), Column("c", type=POSITIVE)
+    assert link.from_constants(column, 0, kept, LinkConfig()).reach == pytest.approx(reach)
+    del kept["reach"]  # as fits made before had none
+    assert link.from_constants(column, 0, kept, LinkConfig()).reach == np.inf
+    assert link_of(sample_of(POSITIVE, seed), POSITIVE).reach == np.inf
+
+
+def test_values_known_to_lie_above_limits_have_no_such_end() -> None:
+    ends = np.full((LOG_NORMAL.size, 2), np.nan)
+    ends[-1] = 1e4, np.inf
+    x = np.append(LOG_NORMAL[:-1], np.nan)
+    seen, column = ~np.isnan(x), Column("c", type=POSITIVE, transform=Transform.LOG)
+    link: Any = make_link(EncodedColumn(column, 0, x, seen, ~seen, (), ends=ends), LinkConfig())
+    assert link.reach == np.inf
+
+
 def test_paper_constants_leave_the_scale_at_one(seed: int) -> None:
     x = sample_of(POSITIVE, seed)[30:]
     scaled = link_of(x, POSITIVE, transform=Transform.NONE)

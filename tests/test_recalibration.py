@@ -30,7 +30,7 @@ from glfm_cli.inference.hidden_cells import (
 )
 from glfm_cli.inference.joint_draws import JointDraws, Z, _spread
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import predict
+from glfm_cli.inference.predictive import _average, predict
 from glfm_cli.inference.recalibration import (
     GRID,
     Recalibration,
@@ -42,6 +42,7 @@ from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.inference.scoring import forecasts, log_scores
 from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
+from glfm_cli.links.averages import NumberAverage
 from glfm_cli.schema import Schema
 
 tilts = st.tuples(*[st.floats(-1.5, 1.5)] * 4).map(np.array)
@@ -315,6 +316,17 @@ def test_the_sd_of_numbers_is_that_of_their_corrected_quantiles(tilt: tuple[floa
         np.testing.assert_allclose(found[d].mcse, before[d].mcse)
         if any(tilt):
             assert (np.abs(found[d].sd / before[d].sd - 1.0) > 0.03).all()
+
+
+def test_a_law_that_its_correction_leaves_no_width_keeps_its_sd(
+    run: tuple[Problem, Posterior],
+) -> None:
+    problem, posterior = run
+    d = next(d for d, link in enumerate(problem.links) if not link.discrete)
+    average, _ = _average(posterior, np.arange(9), {d: np.arange(9)}, quantiles=True)[d]
+    assert isinstance(average, NumberAverage)
+    ratio = average.sd_ratio(lambda F: (F > 0.5).astype(float))
+    np.testing.assert_array_equal(ratio, np.ones(9))
 
 
 def test_the_result_does_not_depend_on_threads(run: tuple[Problem, Posterior]) -> None:

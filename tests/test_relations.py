@@ -215,12 +215,12 @@ def test_formulas_may_need_one_another() -> None:
 
 
 def test_a_kept_fit_knows_its_formulas(tmp_path: Any) -> None:
-    table, _ = growth(80, 4)
+    table, _ = growth(40, 4)
     kept = str(tmp_path / "fit.glfm")
     first = impute(table, TYPES, seed=1, save=kept, **SHORT)
     again = impute(table, fit=kept)
     assert again.table.equals(first.table)
-    new = impute(growth(30, 5)[0], fit=kept).table
+    new = impute(growth(15, 5)[0], fit=kept).table
     height, weight, bmi = (numbers(new, name) for name in ("height (cm)", "weight", "bmi"))
     assert np.abs(bmi / (weight / (height / 100) ** 2) - 1.0).max() < 1e-6
 
@@ -246,7 +246,7 @@ def test_what_the_others_tell_of_follows(tmp_path: Any, fitting: str) -> None:
     assert set(problem.equations[0]) == {0, 1, 2}
     few = prepare(pa.table(cells).slice(0, 12), types)[1]
     assert few.columns[2].column.follows == "bmi"
-    impute(pa.table(cells), types, seed=1, save=tmp_path / "f.glfm", **SHORT)
+    impute(pa.table(cells).slice(0, 60), types, seed=1, save=tmp_path / "f.glfm", **SHORT)
     fitted = Fitted.of_fit(load_fit(tmp_path / "f.glfm"))
     new = fitted.encode(pa.table(cells).slice(0, 12))
     assert [encoded.column.follows for encoded in new.columns] == follows
@@ -268,7 +268,7 @@ def test_a_result_is_any_column_of_its_formula() -> None:
 
 
 def test_intervals_hold_another_draw_as_often_as_they_say() -> None:
-    problem, data, plan = prepare(growth(60, 6)[0], TYPES, **SHORT)
+    problem, data, plan = prepare(growth(30, 6)[0], TYPES, **SHORT)
     posterior = sample(problem, plan).posterior
     d = [encoded.column.name for encoded in data.columns].index("bmi")
     plain = predict(posterior, data.missing, at=[0.025, 0.975])
@@ -312,9 +312,8 @@ def test_errors_of_settled_means_are_those_of_their_draws() -> None:
 
 
 def test_settled_means_are_no_surer_than_so_many_draws() -> None:
-    table, _ = growth(80, 3)
-    found = impute(table, TYPES, seed=1, **SHORT)
-    data, posterior = found.data, found.posterior
+    problem, data, plan = prepare(growth(40, 3)[0], TYPES, seed=1, **SHORT)
+    posterior = sample(problem, plan).posterior
     plain = predict(posterior, dict(data.missing), (0.025, 0.5, 0.975))
     settled = settled_marginals(posterior, data, plain, (0.025, 0.5, 0.975))
     assert len(settled) == 3
@@ -329,7 +328,7 @@ def test_settled_means_are_no_surer_than_so_many_draws() -> None:
 
 
 def test_inequalities_and_sums_hold_in_every_version() -> None:
-    table, true = pressures(200, 3)
+    table, true = pressures(100, 3)
     types = {"x": "real", "low": {"type": "real", "less_than": "high"}, "high": "real"}
     types |= {name: {"type": "positive", "parts_of": "total"} for name in ("rent", "food", "rest")}
     schema = Schema.from_dict({"columns": types | {"total": "positive"}})
@@ -362,8 +361,8 @@ def soil(n: int, seed: int) -> pa.Table:
 def test_what_follows_is_a_number_of_its_column_in_every_version() -> None:
     rest = {"type": "positive", "formula": "100 - sand - silt"}
     types = {"columns": {"sand": "positive", "silt": "positive", "clay": rest}}
-    done = impute(soil(120, 1), types, seed=1, **SHORT)
-    for made in (done.table, *done.multiple(20).tables()):
+    done = impute(soil(60, 1), types, seed=1, **SHORT)
+    for made in (done.table, *done.multiple(7).tables()):
         x = np.column_stack([made[name].to_numpy() for name in types["columns"]])
         np.testing.assert_allclose(x.sum(axis=1), 100.0, rtol=1e-9)
         assert x.min() > 1e-6

@@ -63,10 +63,12 @@ OPTIONS = {
     "rates": typer.Option(metavar="R,...", help="Shares of the observed cells to hide."),
     "repeats": typer.Option(metavar="N", help="Sets of hidden cells at each rate."),
     "mechanism": typer.Option(
-        **options.one_of(("mcar", "mar", "mnar", "observed", "one-per-row", "new-rows")),
+        **options.one_of(
+            ("mcar", "mar", "mnar", "observed", "stretches", "one-per-row", "new-rows")
+        ),
         help="What being hidden depends on: nothing; other columns; the value itself; or it "
-        "imitates those of the table itself. Of triplets: nothing, or one cell of every row; of "
-        "counts columns of new rows.",
+        "imitates those of the table itself, row by row or in runs of rows. Of triplets: nothing, "
+        "or one cell of every row; of counts columns of new rows.",
     ),
     "reference": typer.Option(
         metavar="NAME", help="The method that others are compared to; the first if left out."

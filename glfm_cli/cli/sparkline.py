@@ -18,20 +18,20 @@ def means(values: Sequence[float], parts: int) -> list[float]:
     return [math.fsum(values[a:b]) / (b - a) for a, b in pairwise(cuts)]
 
 
-def sparkline(values: Sequence[float], low: float, high: float, width: int = WIDTH) -> str:
+def sparkline(values: Sequence[float], low: float, high: float) -> str:
     """Return the trace as blocks whose height runs from `low` to `high`; `?` where not finite."""
     if not all(map(math.isfinite, (low, high, *values))):
-        return "?" * min(width, len(values))
+        return "?" * min(WIDTH, len(values))
     if not high > low:
-        return BLOCKS[3] * min(width, len(values))
+        return BLOCKS[3] * min(WIDTH, len(values))
     top = len(BLOCKS) - 1
     # Halved, so that the range of very large numbers does not overflow.
-    share = [(value / 2 - low / 2) / (high / 2 - low / 2) for value in means(values, width)]
+    share = [(value / 2 - low / 2) / (high / 2 - low / 2) for value in means(values, WIDTH)]
     return "".join(BLOCKS[min(top, max(0, round(top * one)))] for one in share)
 
 
-def numbers(values: Sequence[float], parts: int = PARTS) -> str:
+def numbers(values: Sequence[float]) -> str:
     """Return the means of a few successive stretches, for readers that cannot show blocks."""
     if not all(map(math.isfinite, values)):
         return "not finite"
-    return " ".join(f"{value:>10.5g}" for value in means(values, parts))
+    return " ".join(f"{value:>10.5g}" for value in means(values, PARTS))

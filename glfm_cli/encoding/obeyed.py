@@ -9,6 +9,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
 from glfm_cli.encoding.related import Relation, Relations
+from glfm_cli.encoding.support import support
 
 SLACK, ROUNDED = 1e-6, 1e-9  # relative to both sides, and to all numbers of an equation
 
@@ -51,15 +52,5 @@ def _holds(one: Relation, cells: Mapping[int, Array], names: list[str]) -> Mask:
 
 
 def can_hold(encoded: EncodedColumn, x: Array) -> Mask:
-    """Return which numbers a column can hold, 0 of a positive one among them."""
-    return possible(encoded, x) | (encoded.column.positive & (x == 0.0))
-
-
-def possible(encoded: EncodedColumn, x: Array) -> Mask:
-    """Return which numbers a column can hold, by its type and bounds, beside an atom at 0."""
-    column = encoded.column
-    low, high = column.bounds
-    found = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
-    if column.positive:
-        found &= x > 0.0
-    return found & (x >= 0.0) if column.integral else found
+    """Return which numbers a column can hold, 0 of a positive one among them where it may be."""
+    return support(encoded.column, zero=True, dtype=np.dtype(np.float64)).contains(x)

@@ -84,8 +84,9 @@ def with_followers(columns: list[EncodedColumn], relations: Relations) -> list[E
     Known cells of it the model does not see (`learnt_cells`), so that it should be the one that the
     others, by themselves, have most to say of: of b = w / h^2, where b tells nothing of h, it is w.
     Taken is the column without which normal scores of the others have the correlation matrix of
-    the largest determinant. A sum, an equation whose columns are in others, or of few known rows,
-    has the result that it is stated with. New rows have that of their fit.
+    the largest determinant. A sum, an equation whose columns are in others, or of few known rows
+    or a column that is the same in all of these, has the result that it is stated with. New rows
+    have that of their fit.
     """
     shared = Counter(d for one in relations.equations for d in (one.d, *one.of))
     found = list(columns)
@@ -96,7 +97,8 @@ def with_followers(columns: list[EncodedColumn], relations: Relations) -> list[E
             continue
         known = np.all([columns[d].observed for d in involved], axis=0)
         chosen = one.d
-        if not one.is_sum and known.sum() >= FEW_ROWS and all(shared[d] == 1 for d in involved):
+        several = known.sum() >= FEW_ROWS and all(np.ptp(columns[d].x[known]) for d in involved)
+        if not one.is_sum and several and all(shared[d] == 1 for d in involved):
             ranks = np.stack([mean_ranks(columns[d].x[known]) for d in involved])
             R = np.corrcoef(ndtri((ranks - 0.5) / known.sum()))
             left = {

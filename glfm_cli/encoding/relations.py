@@ -28,11 +28,13 @@ from glfm_cli.encoding.conditions import (
     with_implied_levels,
 )
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
-from glfm_cli.encoding.obeyed import can_hold, possible
+from glfm_cli.encoding.obeyed import can_hold
 from glfm_cli.encoding.related import Relation, Relations, with_followers
+from glfm_cli.encoding.sums import empty_parts, left_for_parts, without_rounding
 from glfm_cli.encoding.values import as_written
 from glfm_cli.errors import TableError
 from glfm_cli.io.row_notes import RowsNote
+from glfm_cli.schema.formula import RESULT
 from glfm_cli.schema.moments import MomentStyle
 
 MOST_PLACES = 9  # decimals of a column, as its values show
@@ -55,7 +57,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
     notes = list(data.notes)
     columns = [replace(c, exact=d in relations.numbers) for d, c in enumerate(data.columns)]
     for one in relations.equations:
-        notes += _violations(columns, one)
+        notes += _violations(columns, one) + _overfull(columns, one)
     for _ in relations.equations:  # what follows may tell what follows of others
         for one in relations.equations:
             _add_known(columns, one, file)
@@ -173,7 +175,7 @@ def _follow(
 ) -> None:
     """Let one of the free cells of each row follow from the others, in place."""
     named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
-    value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
+    value = without_rounding(one.formula.evaluate, named)
     value = np.broadcast_to(value, cells[one.d].shape)
     own = free[one.d] & np.isfinite(value)
     cells[one.d][own] = value[own]
@@ -184,13 +186,14 @@ def _follow(
         here = rows & free[d]
         if not here.any():
             continue
-        some = {other: x[here] for other, x in named.items()}
-        solved = one.formula.solve(name, cells[one.d][here], some)
-        if solved is None:
+        solvable = one.formula.solved_for(name, RESULT)
+        if solvable is None:
             continue
+        some = {other: x[here] for other, x in named.items() if other != name}
+        solved = without_rounding(solvable.evaluate, {**some, RESULT: cells[one.d][here]})
         if columns[d].column.integral:
             solved = np.rint(solved)
-        good = np.isfinite(solved) & possible(columns[d], solved)
+        good = np.isfinite(solved) & can_hold(columns[d], solved)
         at = np.flatnonzero(here)[good]
         cells[d][at] = solved[good]
         rows[at] = False
@@ -252,7 +255,10 @@ def levels_of(data: Data) -> dict[int, Mask]:
 
 
 def _add_known(columns: list[EncodedColumn], one: Relation, file: str | None) -> None:
-    """Add the cells that follow from all others of an equation, in place."""
+    """Add the cells that follow from others of an equation, in place."""
+    for d, found in empty_parts(columns, one).items():
+        x = np.where(found, 0.0, columns[d].x)
+        columns[d] = replace(columns[d], x=x, observed=columns[d].observed | found)
     involved = (one.d, *one.of)
     cells = {d: columns[d].given.copy() for d in involved}
     rows = np.sum([np.isnan(x) for x in cells.values()], axis=0) == 1
@@ -293,6 +299,14 @@ def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNot
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(~np.isnan(x) & ~np.isnan(value) & ~(np.abs(x - value) <= slack))
     return _listed(columns[one.d], wrong, f"not `{one.formula.text}`")
+
+
+def _overfull(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNote]:
+    """Return the note that known parts are more than their sum, by more than is rounded away."""
+    slack = np.sum([_half_place(columns[d].x) for d in (one.d, *one.of)])
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(left_for_parts(columns, one) < -slack)
+    return _listed(columns[one.d], wrong, "less than the known parts of it")
 
 
 def _impossible(

@@ -67,23 +67,6 @@ def table_of_rows(X: Any) -> pa.Table:
     return table
 
 
-def warn_of_empty(table: pa.Table) -> None:
-    """Warn of columns without a value, whose cells an imputer leaves missing."""
-    empty = [
-        f"'{name}'"
-        for name, cells in zip(table.column_names, table.columns, strict=True)
-        if cells.is_null(nan_is_null=pa.types.is_floating(cells.type)).to_numpy().all()
-    ]
-    if empty:
-        shown = ", ".join(empty[:12]) + (", ..." if len(empty) > 12 else "")
-        warnings.warn(
-            f"no row has a value in {shown}: nothing can be put into these cells, and they stay "
-            "missing",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
 def _check_matrix(matrix: np.ndarray) -> None:
     """Raise RowsError, in scikit-learn's words, when an array is no matrix of rows."""
     if np.iscomplexobj(matrix):

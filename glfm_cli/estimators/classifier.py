@@ -19,7 +19,7 @@ from glfm_cli.estimators.checks import (
     table_of_new_rows,
     table_of_rows,
 )
-from glfm_cli.estimators.guessed import guessed_schema
+from glfm_cli.estimators.guessed import guessed
 from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.io.frames import with_texts
@@ -160,7 +160,7 @@ class GlfmClassifier(WithParameters):
         )
 
     def _schema(self, table: Any, X: Any) -> Schema:
-        return guessed_schema(table, X) if self.types is None else as_schema(self.types)
+        return guessed(table, X).schema if self.types is None else as_schema(self.types)
 
 
 def _with_target(schema: Schema, table: Any, name: str, n_levels: int) -> Schema:

@@ -20,7 +20,7 @@ from glfm_cli.completion import (
     plan_session,
 )
 from glfm_cli.completion.estimates import Estimate
-from glfm_cli.completion.requests import INTERVAL, Unseen
+from glfm_cli.completion.requests import INTERVAL, Unseen, check_unseen
 from glfm_cli.encoding import Data
 from glfm_cli.estimators.checks import (
     RowsError,
@@ -28,11 +28,11 @@ from glfm_cli.estimators.checks import (
     seed_of,
     table_of_new_rows,
     table_of_rows,
-    warn_of_empty,
 )
-from glfm_cli.estimators.guessed import guessed_schema
+from glfm_cli.estimators.guessed import guessed, warn_of_empty, warn_of_left_out
 from glfm_cli.estimators.output import WithOutput
 from glfm_cli.estimators.parameters import WithParameters
+from glfm_cli.guess import Guess
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
 from glfm_cli.options import Sampling, Saving
@@ -116,13 +116,17 @@ class GlfmImputer(WithOutput, WithParameters):
     def fit(self, X: Any, y: object = None) -> Self:
         """Sample the model of a table; `y` is not used.
 
-        Warns of columns without a value, which stay as they are.
+        Warns of columns whose missing cells stay as they are: without a value, or left out where
+        types are guessed.
         """
         check_estimate(self.estimate, INTERVAL)
+        check_unseen(self.unseen)
         table = table_of_rows(X)
+        guess: Guess | None = None
         if self.types is None:
-            schema = guessed_schema(table, X)
+            guess = guessed(table, X)
             warn_of_empty(table)
+            schema = guess.schema
         else:
             schema = as_schema(self.types)
         options = {field.name: getattr(self, field.name, None) for field in fields(Sampling)}
@@ -135,6 +139,8 @@ class GlfmImputer(WithOutput, WithParameters):
         self._fitted = Fitted.of_run(schema, session.data, session.problem, run.posterior, seed)
         how = Filling(seed, self.estimate, threads=workers)
         self.completion_ = complete(run, session.data, table, how)
+        if guess:
+            warn_of_left_out(table, guess, session.data.not_completed)
         self._indicated = [
             e.column.name for e in session.data.columns if self.add_indicator and e.requested.any()
         ]

@@ -26,9 +26,10 @@ class Design:
     method_timeout : seconds that a program may take for one table
     rates : shares of the cells to hide, each in (0, 1)
     repeats : sets of hidden cells at each rate, 5 if left out
-    mechanism : {"mcar", "mar", "mnar", "observed"}, of triplets {"mcar", "one-per-row"}; what being
-        hidden depends on: nothing, other columns, the value itself; or it imitates the table's own
-        missing cells. Of triplets a share of all cells, or one of every row.
+    mechanism : {"mcar", "mar", "mnar", "observed", "stretches"}, of triplets {"mcar",
+        "one-per-row"}; what being hidden depends on: nothing, other columns, the value itself; or
+        it imitates the table's own missing cells, row by row or in runs of rows. Of triplets a
+        share of all cells, or one of every row.
     reference : the method that others are compared to; the first if left out
     jobs : fits that are made at the same time, in processes; as many as processors if left out
     output : a table of the results, which grows as they come

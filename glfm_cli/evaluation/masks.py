@@ -3,10 +3,11 @@
 Cells get random keys, and those with the smallest are hidden, exactly as many as the rate asks
 for. What the keys depend on is the mechanism [Rubin 1976]:
 
-    mcar      on nothing: completely at random
-    mar       on the values of one or two columns that stay visible themselves
-    mnar      on the hidden value itself: large values, and some levels, go first
-    observed  on the table's own gaps: rows borrow the gaps of other rows
+    mcar       on nothing: completely at random
+    mar        on the values of one or two columns that stay visible themselves
+    mnar       on the hidden value itself: large values, and some levels, go first
+    observed   on the table's own gaps: rows borrow the gaps of other rows
+    stretches  likewise, whole runs of rows: the table's gaps stand some rows later
 
 A key that depends on a score s is E / exp(s), E standard exponential: the smallest keys are then a
 sample without replacement with chances proportional to exp(s) [Efraimidis and Spirakis 2006].
@@ -31,6 +32,7 @@ from glfm_cli.errors import UsageError
 STRENGTH = 3.0
 PULL_SD = 1.5  # of the levels of a categorical column, where they decide what is hidden
 _PASSES = 1000  # times that rows may borrow gaps
+_ENOUGH = 0.9  # of the cells that stretches can hide, which the first of them reach soon
 
 
 class MaskedCells(NamedTuple):
@@ -40,21 +42,28 @@ class MaskedCells(NamedTuple):
     gaps : (N, D) bool, cells that are wanted
     hideable : (N, D) bool, observed cells of columns that are completed
     categorical : (D,) bool, columns whose codes have no order
+    order : (N,) int64, the rows one after another: of each group, in the order of time
     """
 
     x: Array
     gaps: Array
     hideable: Array
     categorical: Array
+    order: Array
 
     @classmethod
     def of(cls, data: Data) -> MaskedCells:
         """Return the cells of an encoded table."""
+        code, time = np.zeros(data.n_rows, dtype=np.int64), np.arange(data.n_rows)
+        if data.groups is not None:
+            code = data.groups.code
+            time = time if data.groups.time is None else data.groups.time
         return cls(
             np.column_stack([e.x for e in data.columns]),
             np.column_stack([e.requested for e in data.columns]),
             np.column_stack([e.observed & e.column.completed for e in data.columns]),
             np.array([e.column.nominal for e in data.columns]),
+            np.lexsort((time, code)),
         )
 
 
@@ -65,8 +74,8 @@ def draw_mask(
 
     mechanism : one of `MECHANISMS`
     rate : share of the cells that the mechanism can hide, in (0, 1): the observed cells of
-        completed columns; for "mar" without the columns that decide, for "observed" those of
-        columns that have gaps
+        completed columns; for "mar" without the columns that decide, for "observed" and
+        "stretches" those of columns that have gaps
     within : (N,) bool; the rows in which cells may be hidden; all if left out
 
     Raises UsageError: no such mask exists: it would hide a whole row or column, or the table has
@@ -184,13 +193,8 @@ def _observed(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
 
     Once every row had its turn they borrow again, each from another row.
     """
+    hideable = _like_gaps(cells, "observed")
     donors = np.flatnonzero(cells.gaps.any(axis=1))
-    if donors.size == 0:
-        raise UsageError(
-            "--mechanism observed imitates the table's gaps, and the table has none",
-            hint="Take --mechanism mcar, mar or mnar.",
-        )
-    hideable = cells.hideable & cells.gaps.any(axis=0)
     n_rows = cells.x.shape[0]
     key = np.full(cells.x.shape, np.inf)
     for turn in range(_PASSES):
@@ -202,6 +206,41 @@ def _observed(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
         # A row's cells go together; which of them first is left to chance.
         key[borrowed] = (place[:, None] + rng.random(key.shape))[borrowed]
     return key, hideable
+
+
+def _stretches(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
+    """Return keys by which runs of rows lose the cells that other rows have not.
+
+    The gaps of all columns are put some rows later at once, again and again. Runs of rows without
+    a cell stay together, in an order by chance; those that begin in one row share their turn.
+    """
+    hideable = _like_gaps(cells, "stretches")
+    gaps, waiting = cells.gaps[cells.order], hideable[cells.order]
+    n_rows, left = len(gaps), (1.0 - _ENOUGH) * waiting.sum()
+    row, key = np.arange(n_rows)[:, None], np.full(gaps.shape, np.inf)
+    for turn in range(_PASSES):
+        if waiting.sum() <= left:
+            break
+        borrowed = np.roll(gaps, rng.integers(n_rows), axis=0)
+        first = borrowed & ~np.roll(borrowed, 1, axis=0)
+        begins = np.maximum.accumulate(np.where(first, row, 0), axis=0)
+        place = turn * n_rows + rng.permutation(n_rows)[begins] + row / n_rows
+        borrowed &= waiting
+        key[borrowed] = place[borrowed]
+        waiting &= ~borrowed
+    in_table = np.empty_like(key)
+    in_table[cells.order] = key
+    return in_table, hideable
+
+
+def _like_gaps(cells: MaskedCells, mechanism: str) -> Array:
+    """Return which cells (N, D) imitated gaps can hide; UsageError when the table has no gap."""
+    if not cells.gaps.any():
+        raise UsageError(
+            f"--mechanism {mechanism} imitates the table's gaps, and the table has none",
+            hint="Take --mechanism mcar, mar or mnar.",
+        )
+    return cells.hideable & cells.gaps.any(axis=0)
 
 
 def _keys(scores: Array, rng: Generator) -> Array:
@@ -230,4 +269,5 @@ MECHANISMS: dict[str, Callable[[MaskedCells, Generator], tuple[Array, Array]]] =
     "mar": _mar,
     "mnar": _mnar,
     "observed": _observed,
+    "stretches": _stretches,
 }

@@ -21,6 +21,7 @@ from glfm_cli.guess.scales import order
 # Never a value of their own (compared in lower case).
 GAP_WORDS = words(
     """na n/a n.a. n.a #n/a <na> nan null (null) #null! #value! #div/0! \\n ? ?? ??? . .. - -- ---
+    ./. .|.
     missing (missing) <missing> k.a. fehlt fehlend s/d"""
 ) | {
     *("not available", "no data", "k. a.", "keine angabe", "keine angaben", "ohne angabe"),
@@ -68,6 +69,8 @@ NO_QUESTION_WORDS = words("inapplicable inap inap. iap entfällt") | {
     *("não se aplica", "non applicabile", "niet van toepassing"),
 }
 
+# Two alleles, and what programs of genetics write where there was no call: beside calls alone.
+_CALL, _NO_CALL = "^[ACGT][/|: ]?[ACGT]$", "^(?:0[/|: ]?0|N[/|: ]?N)$"
 _NONE = "None"  # what Python writes for a missing cell
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
 _LARGEST_SMALL_SCALE = 6
@@ -134,6 +137,9 @@ def gap_words(column: Profile) -> NDArray[np.bool_]:
     # Among two-letter country or state codes, NA is Namibia.
     if two_letters.sum() >= 10 and bool(np.all(two_letters | (gaps & ~two_letters))):
         gaps &= ~two_letters
+    calls, no_calls = column.matches(_CALL), column.matches(_NO_CALL)
+    if calls.sum() >= 2 and bool(np.all(calls | no_calls | gaps)):
+        gaps |= no_calls
     if column.none_is_gap and not _is_first_step(column.keep(~gaps)):
         gaps |= column.matches(f"^{_NONE}$")
     return gaps

@@ -46,6 +46,8 @@ def judge_dates(column: Profile) -> Verdict | None:
     if column.kind is Kind.DATE:
         return _date(column, None, "dates")
     if column.kind is Kind.DURATION:
+        if column.matches("^-").any():
+            return ignore(column.name, "durations, some below zero; write them as numbers")
         return _duration(column)
     x, whole = column.numbers, column.is_number.all() and column.all_whole
     if whole and column.n_distinct >= 3:

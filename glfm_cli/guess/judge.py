@@ -17,7 +17,7 @@ from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
-from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore
+from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.guess.words import judge_words
 from glfm_cli.io.numerals import PLAIN
 from glfm_cli.schema import Column, ColumnType, MissingCode
@@ -90,7 +90,8 @@ def judge(column: Profile) -> Verdict:
         if rest.n_observed < column.n_rows - column.n_empty and not gaps.codes:
             always += ", or nothing; if that means no, as in boxes that were ticked, fill in a 0"
         return ignore(name, always)
-    verdict = None if intervals or labelled or rest.order is not None else judge_dates(rest)
+    is_declared = labelled or rest.is_category or rest.order is not None
+    verdict = None if intervals or is_declared else judge_dates(rest)
     if verdict is None:
         verdict = judge_numbers(rest) if is_numeric else _judge_levels(rest)
     guessed = replace(verdict.column, label=column.declared.label)
@@ -117,6 +118,11 @@ def _judge_levels(column: Profile) -> Verdict:
         return judge_labelled(column)
     if column.order is not None:
         return _declared(column)
+    if column.is_category:
+        if problem := many_levels(column):
+            return ignore(column.name, f"categories; {problem}")
+        made = Column(column.name, type=ColumnType.CATEGORICAL, levels=column.in_order())
+        return Verdict(made, "numbers that the table stores as categories")
     if column.kind is Kind.BOOLEAN:
         levels = ("false", "true")
         made = Column(column.name, type=ColumnType.CATEGORICAL, levels=levels)
@@ -154,7 +160,7 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
         True when all that is left are numbers.
     """
     numbers = column.is_number
-    if column.kind is Kind.BOOLEAN or column.order is not None:
+    if column.kind is Kind.BOOLEAN or column.order is not None or column.is_category:
         return column, gaps, False
     dates = column.matches(DATE)
     if (column.matches(LEADING_ZERO) & ~dates).any() and column.kind is Kind.TEXT:

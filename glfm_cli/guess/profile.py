@@ -60,6 +60,7 @@ class Profile:
     n_empty : rows of the table in which no column has a value
     none_is_gap : whether the table writes `None` in missing cells
     is_feature : whether its values say something of the rows even if they seem to number them
+    is_category : whether they are numbers in a dictionary, as categories of pandas may be
     """
 
     name: str
@@ -81,6 +82,7 @@ class Profile:
     n_empty: int = 0
     none_is_gap: bool = False
     is_feature: bool = False
+    is_category: bool = False
 
     @property
     def n_distinct(self) -> int:
@@ -156,10 +158,10 @@ def empty_rows(table: pa.Table) -> NDArray[np.intp]:
 
 def profile(name: str, column: pa.ChunkedArray) -> Profile:
     """Return the distinct values of a column; the empty cell, null and NaN are left out."""
-    order = None
+    order, of_dictionary = None, False
     # Arrow does not take values such as intervals of pandas out of a dictionary.
     if pa.types.is_dictionary(column.type) and _kind(column.type.value_type) is not Kind.OTHER:
-        order = _dictionary_order(column)
+        order, of_dictionary = _dictionary_order(column), True
         column = column.cast(column.type.value_type)
     kind = _kind(column.type)
     if kind in (Kind.OTHER, Kind.ANY):
@@ -177,9 +179,12 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
     if kind in (Kind.BOOLEAN, Kind.DATE, Kind.DURATION):
         texts, numbers = values.cast(pa.string()), np.full(len(values), np.nan)
     else:
-        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        texts = _number_texts(values, numbers)
-    return Profile(name, kind, len(column), texts, counts, numbers)
+        numbers = _as_numbers(values)
+        texts = _number_texts(values)
+    is_category = of_dictionary and kind is Kind.NUMBER
+    return Profile(
+        name, kind, len(column), texts, counts, numbers, order=order, is_category=is_category
+    )
 
 
 def _kind(kind: pa.DataType) -> Kind:
@@ -232,11 +237,14 @@ def tidy(texts: pa.Array) -> pa.Array:
 
 
 def _dictionary_order(column: pa.ChunkedArray) -> tuple[str, ...] | None:
-    """Return the levels of an ordered dictionary of text."""
+    """Return the levels of an ordered dictionary of text or numbers."""
     kind = column.type
-    if not kind.ordered or _kind(kind.value_type) is not Kind.TEXT or not column.num_chunks:
+    stored = _kind(kind.value_type)
+    if not kind.ordered or stored not in (Kind.TEXT, Kind.NUMBER) or not column.num_chunks:
         return None
-    levels = tidy(column.unify_dictionaries().chunk(0).dictionary.cast(pa.string())).to_pylist()
+    values = column.unify_dictionaries().chunk(0).dictionary
+    texts = tidy(values.cast(pa.string())) if stored is Kind.TEXT else _number_texts(values)
+    levels = texts.to_pylist()
     return tuple(dict.fromkeys(level for level in levels if level))
 
 
@@ -253,10 +261,15 @@ def _parse_numbers(texts: pa.Array) -> NDArray[np.float64]:
     return numbers
 
 
-def _number_texts(values: pa.Array, numbers: NDArray[np.float64]) -> pa.Array:
+def _as_numbers(values: pa.Array) -> NDArray[np.float64]:
+    return values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def _number_texts(values: pa.Array) -> pa.Array:
     """Return the text of each stored number; 11 and 11.0 are both `11`."""
     if pa.types.is_integer(values.type):
         return values.cast(pa.string())
+    numbers = _as_numbers(values)
     whole = np.isfinite(numbers) & (np.abs(numbers) < 2**53) & (numbers == np.trunc(numbers))
     texts = values.cast(pa.string())
     as_whole = pa.array(np.where(whole, numbers, 0).astype(np.int64)).cast(pa.string())

@@ -8,9 +8,11 @@ import numpy as np
 
 import glfm_cli.guess.names as names
 import glfm_cli.guess.scales as scales
+from glfm_cli.guess.numerals import MAX_STRAY
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels, repeated_id
 from glfm_cli.schema import Column, ColumnType, Role
+from glfm_cli.schema.text import scalar
 
 FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
 _PAIR = r"^\d+(?:[.,]\d+)? ?/ ?\d+(?:[.,]\d+)?$"
@@ -33,8 +35,21 @@ def judge_words(column: Profile) -> Verdict:
         if column.matches(_PAIR).all():
             split = f"two numbers, such as {column.words()[0]}; split them into two columns first"
             return ignore(name, split)
-        return ignore(name, f"text; {problem}")
+        return ignore(name, _beside_numbers(column) or f"text; {problem}")
     return _levels(column)
+
+
+def _beside_numbers(column: Profile) -> str:
+    """Return what to do with a word in too many cells among numbers to be left as it is."""
+    numbers = column.is_number
+    if numbers.sum() < FEWEST_ONCE or not 0 < (~numbers).sum() <= MAX_STRAY:
+        return ""
+    said = ", ".join(map(scalar, column.keep(~numbers).words()))
+    share = column.counts[~numbers].sum() / column.n_observed
+    return (
+        f"numbers, beside {said} in {100 * share:.0f} % of the cells; where that is below a limit "
+        "of detection, write the limit, <0.05; where it is missing, list it as a code"
+    )
 
 
 def _is_free_text(column: Profile) -> bool:

@@ -47,12 +47,10 @@ class Possible:
         self, d: int, at: Array, x: Array, cells: Mapping[int, Array], ends: Mapping[int, Array]
     ) -> Array:
         """Return which values (n, M) bounds and other cells of the rows `at` (n,) allow."""
-        link, own = of_numbers(self.links[d]), self.columns[d].column
+        link = of_numbers(self.links[d])
         good = np.isfinite(x) & (x >= link.lower) & (x <= link.upper)
-        if own.integral:
+        if link.integral:
             good &= x == np.rint(x)
-        elif own.positive:
-            good &= (x > 0.0) | (x == atom_of(self.links[d]))
         if d in ends:
             low, high = ends[d][at].T
             good &= ~(x < low[:, None]) & ~(x > high[:, None])

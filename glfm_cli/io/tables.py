@@ -210,14 +210,13 @@ def _quoted_as(dialect: Dialect, part: pa.Table) -> Dialect:
     return replace(dialect, columns=own.columns, new_columns=own.new_columns, tail=own.tail)
 
 
-def check_target(target: PathLike, table: pa.Table, *, format: str | None = None) -> None:
+def check_target(target: PathLike, table: pa.Table) -> None:
     """Raise, before long work, the error that `write_table` would, and leave no trace.
 
     target : path or "-"; where the table shall be written
     table : one with the columns that will be written, and at least one row
-    format : as in `write_table`
     """
-    kind = _format_of_target(target, format)
+    kind = _format_of_target(target, None)
     if kind.file_format.is_database:
         sql.check_database(place := locate(target), kind.layout, str(target))
         check_writable(place.path)

@@ -204,7 +204,8 @@ class NumberAverage:
         for p in (np.diff(F, axis=0), np.diff(corrected(F), axis=0)):
             variances.append(np.sum(p * (u - np.sum(p * u, axis=0)) ** 2, axis=0))
         before, after = variances
-        return np.sqrt(np.divide(after, before, out=np.ones(self.n), where=before > 0.0))
+        vary = (before > 0.0) & (after > 0.0)  # nearly certain counts may not, on the grid
+        return np.sqrt(np.divide(after, before, out=np.ones(self.n), where=vary))
 
     def _mixture(self) -> tuple[Array, Array, Array]:
         """Return weights, adding up to 1, means and sds (n, T) of the normals that were kept."""

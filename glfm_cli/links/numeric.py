@@ -396,10 +396,15 @@ class NumericLink(PlainLink, ABC):
         """Return (n, 2): E[u; in], E[u^2; in] by quadrature."""
         return self.expect_above(eta, sd, -np.inf, lambda y: self.standard(self.value(y)))
 
-    def expect_above(self, eta: Array, sd: Array, start: float, u: Any) -> Array:
-        """Return (n, 2): E[u(y)^k; y > start, in] of a function u that follows the margin."""
+    def expect_above(
+        self, eta: Array, sd: Array, start: float, u: Any, end: float = np.inf
+    ) -> Array:
+        """Return (n, 2): E[u(y)^k; start < y < end, in] of a function u that follows the margin.
+
+        end : of a smooth margin
+        """
         a, b = self.latent_bounds
-        a = max(a, start)
+        a, b = max(a, start), min(b, end)
         sharpness = self.margin.sharpness
         low, high = expectation.window(eta, sd, sharpness)
         if isinstance(self.margin, Interpolated):

@@ -6,6 +6,7 @@ as for counts. Zeros that are no small values have a part of their own (two_part
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -15,7 +16,7 @@ from scipy.special import log_ndtr
 from glfm_cli.arrays import Array
 from glfm_cli.links.choice import choose_margin, has_hidden_tail, wants_log, wants_rank
 from glfm_cli.links.expectation import interval_mass
-from glfm_cli.links.margins import mean_sd
+from glfm_cli.links.margins import Margin, Smooth, mean_sd
 from glfm_cli.links.numeric import (
     FARTHEST,
     latent_interval,
@@ -30,17 +31,28 @@ from glfm_cli.links.shapes import Log, Softplus
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
     from glfm_cli.links.config import LinkConfig
+    from glfm_cli.schema import Column
 
 
 SMALLEST_DOUBLE = float(np.finfo(np.float64).smallest_subnormal)
 UNSEEN = 1e-3  # of the probability below the smallest positive value: of 0 where none was seen,
 # of values between 0 and it where zeros were
 LARGEST_CONSTANT = 1e308  # over log 2 it is still a double
+# Values seen by their logarithm are completed so far beyond the largest at most, in sds of it: what
+# features of a row add up to may be far beyond, and a few draws there are then all of its mean.
+BEYOND = 1.0
 
 
 def softplus_scale(x: Array) -> float:
     """Return half the standard deviation, or the scale that puts a constant column at v = 0."""
     return 0.5 * mean_sd(x)[1] or min(float(x[0]), LARGEST_CONSTANT) / float(np.log(2.0)) or 1.0
+
+
+def reach_of(margin: Margin, sample: Array) -> float:
+    """Return the largest value to put in, given the observed ones; infinite but for logarithms."""
+    if not (isinstance(margin, Smooth) and isinstance(margin.shape, Log) and sample.size):
+        return np.inf
+    return float(margin.to_value(margin.to_latent(sample.max(keepdims=True)) + BEYOND)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +61,12 @@ class PositiveLink(RealLink):
 
     smallest : the smallest positive value
     cut : g(smallest), below which x is 0; -inf when there are no zeros
+    reach : the largest value that is put in; infinite but for logarithms
     """
 
     smallest: float = 0.0
     cut: float = -np.inf
+    reach: float = np.inf
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
@@ -93,7 +107,15 @@ class PositiveLink(RealLink):
             noise=config.link_noise,
             smallest=smallest,
             cut=float(margin.to_latent(np.array(smallest))) if n_zeros else -np.inf,
+            reach=np.inf if encoded.ends is not None else reach_of(margin, sample),
         )
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        constants = {"reach": np.array(np.inf), **constants}  # fits made before had none
+        return super().from_constants(column, n_levels, constants, config)
 
     def check_cells(self, x: Array) -> None:
         super().check_cells(x)
@@ -138,12 +160,14 @@ class PositiveLink(RealLink):
             self.draw_between(rows, lower, upper, eta, var, rng, y)
 
     def value(self, y: Array) -> Array:
-        return np.where(np.asarray(y) < self.cut, 0.0, super().value(y))
+        x = np.minimum(super().value(y), self.reach)
+        return np.where(np.asarray(y) < self.cut, 0.0, x)
 
     def upper_end(self, at: Array) -> Array:
         at = np.asarray(at, dtype=np.float64)
         is_zero = (at >= 0.0) & (at < self.smallest) & (self.cut > -np.inf)
         y = np.where(is_zero, self.cut, super().upper_end(at))
+        y = np.where(at >= self.reach, np.inf, y)
         return np.where(at < 0.0, -np.inf, y)
 
     def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
@@ -163,11 +187,13 @@ class PositiveLink(RealLink):
         return np.where(x > 0.0, density, log_ndtr((cut - eta) / sd) + np.log(of_zero))
 
     def _expect(self, eta: Array, sd: Array) -> Array:
-        if self.cut == -np.inf:
-            return super()._expect(eta, sd)
-        zero = float(self.standard(np.array(0.0)))
-        at_zero = interval_mass(eta, sd, -np.inf, self.cut)[:, None] * [zero, zero * zero]
-        above = self.expect_above(
-            eta, sd, self.cut, lambda y: self.standard(RealLink.value(self, y))
+        end = float(self.margin.to_latent(np.array(self.reach))) if self.reach < np.inf else np.inf
+        found = self.expect_above(
+            eta, sd, self.cut, lambda y: self.standard(RealLink.value(self, y)), end
         )
-        return at_zero + above
+        ends = (0.0, -np.inf, self.cut), (self.reach, end, self.latent_bounds[1])
+        for x, low, high in ends:
+            if low < high:  # values there are that end
+                u = float(self.standard(np.array(x)))
+                found = found + interval_mass(eta, sd, low, high)[:, None] * [u, u * u]
+        return found

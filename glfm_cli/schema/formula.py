@@ -69,7 +69,7 @@ _UNDONE = {
     ast.Div: ("y * r", "l / y"),
     ast.Pow: ("y ** (1.0 / r)", "log(y) / log(l)"),
 }
-_RESULT = "the result"
+RESULT = "the result"
 # How the left side of a comparison is limited by the right one, and the right one by the left.
 _SYMBOL = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
 _MIRRORED = {ast.Gt: "<", ast.GtE: "<=", ast.Lt: ">", ast.LtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
@@ -145,10 +145,10 @@ class Formula:
         None where the column stands in it more than once, or in a way that is not undone. Of two
         roots the one above 0.
         """
-        inverse = self.solved_for(name, _RESULT)
+        inverse = self.solved_for(name, RESULT)
         if inverse is None:
             return None
-        return inverse.evaluate({**columns, _RESULT: np.asarray(value)})
+        return inverse.evaluate({**columns, RESULT: np.asarray(value)})
 
     def solved_for(self, name: str, result: str) -> Formula | None:
         """Return what a column must be, as a formula over the others and the one of the result."""

@@ -45,6 +45,18 @@ def run_here(*arguments: str | Path) -> Said:
     return Said(int(status), stdout.buffer.getvalue(), stderr.getvalue())
 
 
+def check_analysis_refused(folder: Path, table: str, types: str, text: str, *says: str) -> None:
+    """Check that `glfm impute --analysis TEXT` ends with an error that says this."""
+    (folder / "t.csv").write_text(table)
+    (folder / "t.yaml").write_text(types)
+    files = "impute", folder / "t.csv", "--types", folder / "t.yaml", "-o", folder / "o.csv"
+    done = run_here(*files, *SHORT, "--multiple", "2", "--analysis", text)
+    assert done.status == 2
+    for part in says:
+        assert part in done.stderr
+    assert not (folder / "o.csv").exists()
+
+
 class Desk:
     """A folder, the current one, with a table and a types file to run `glfm impute` on."""
 

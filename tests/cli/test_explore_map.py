@@ -237,15 +237,15 @@ def test_a_planted_curve_is_laid_out_in_order_with_what_columns_do(
 
 
 def test_columns_that_go_with_no_other_are_not_explained(here: Here, desk: Any) -> None:
-    table, _ = planted(3, 160)
+    table, _ = planted(3, 100)
     rng = np.random.default_rng(3)
-    permuted = {name: table[name].take(rng.permutation(160)) for name in table.column_names}
+    permuted = {name: table[name].take(rng.permutation(100)) for name in table.column_names}
     desk.put("types.yaml", TYPES)
     options = ["--types", "types.yaml", "--model", "clgp", "--chains", "1", "--threads", "1"]
     explained = []
     for name, one in (("apart", pa.table(permuted)), ("together", table)):
         pc.write_csv(one, f"{name}.csv")
-        said = here("explore", f"{name}.csv", *options, "--set", "iterations=80", "--json")
+        said = here("explore", f"{name}.csv", *options, "--set", "iterations=60", "--json")
         assert said.status == 0, said.stderr
         explained.append([c["explained"] for c in json.loads(said.stdout)["explained"]])
     assert max(explained[0]) < 0.15
@@ -316,7 +316,7 @@ def test_new_rows_are_put_where_the_same_rows_lie(here: Here, desk: Any) -> None
     pc.write_csv(table, "table.csv")
     pc.write_csv(table.slice(0, 12), "new.csv")
     desk.put("types.yaml", TYPES)
-    options = ["--model", "clgp", "--chains", "1", "--set", "iterations=50", "--threads", "1"]
+    options = ["--model", "clgp", "--chains", "1", "--set", "iterations=25", "--threads", "1"]
     fitted = here(
         "explore", "table.csv", "--types", "types.yaml", *options, "-o", "map", "--color", "d",
         "--save", "kept.glfm", "--plot", "map.svg", "--html", "map.html",

@@ -26,7 +26,7 @@ SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
 _OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 SHORT_OPTIONS = {
     "*--fit*": "",
-    "*'--model clgp'*": "--chains 2 --set iterations=5",
+    "*'--model clgp'*": "--chains 2 --set iterations=5 --set dimensions=2 --set inducing=8",
     "*'--model cnpf'*|*'--methods cnpf'*": "--chains 1 --set passes=8",
     "impute*|explore*|suggest*": _OPTIONS,
     "evaluate*": f"{_OPTIONS} --repeats 2 --jobs 1",

@@ -73,7 +73,8 @@ def changes(constants: dict[str, Any]) -> list[dict[str, Any]]:
     """Return constants spoilt in every way that a file could be."""
     spoilt: list[dict[str, Any]] = []
     for name, value in constants.items():
-        if name != "reflected":  # without it there is another margin, as good as any
+        # Without it there is another margin, or one with no such end, each as good as any.
+        if name not in {"reflected", "reach"}:
             spoilt.append({k: v for k, v in constants.items() if k != name})
         if value.size:
             spoilt.append({**constants, name: np.full_like(value, np.nan)})

@@ -28,7 +28,7 @@ from glfm_cli.completion.analysis.families import (
     Seen,
 )
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.schema import Column, ColumnType
+from glfm_cli.schema import Column
 
 EVENTS_A_PIECE, MOST_PIECES = 5, 20
 ROUNDS, CLOSE = 50, 1e-8  # of a fit; the largest step of the last one
@@ -150,6 +150,6 @@ def survival_column(name: str, times: EncodedColumn, events: Array) -> EncodedCo
     """Return times and events (n,), 0 or 1 and NaN where not known, as one column."""
     y = np.where(events > 0.0, times.x, -times.x)
     seen = times.observed & ~np.isnan(events)
-    column = Column(name, type=ColumnType.REAL)
+    column = Column(name).of_numbers()
     nowhere = np.zeros(y.size, dtype=bool)
     return EncodedColumn(column, -1, np.where(seen, y, np.nan), seen, nowhere)

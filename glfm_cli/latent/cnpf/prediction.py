@@ -1,4 +1,4 @@
-"""New rows, rates of cells, and the perplexity of held-out counts."""
+"""New rows, rates of cells, and the shares of held-out counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from glfm_cli.latent.cnpf.tables import tables_of
 
 ROUNDS = 25
 PART = 1 << 16  # cells whose temporary numbers are held at once
-SMOOTH = 0.01  # added to every column's count in the unigram
 
 
 def fold_in(draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
@@ -97,23 +96,6 @@ def sample_rates(
         a = rng.gamma(draw.shared.A[sides]) / a_rate
         out[s] = np.einsum("nk,nk->n", x[u], a[i]) * draw.size[row]
     return out
-
-
-def unigram_of(counts: Counts) -> Array:
-    """Return the columns' shares (I,) of all counts, smoothed."""
-    total = counts.column_totals + SMOOTH
-    share: Array = total / total.sum()
-    return share
-
-
-def perplexity(draw: CnpfDraw, held_out: Counts, unigram: Array, mix: float = 0.0) -> float:
-    """Return exp(- mean log p) of held-out counts, pooled over the rows of the snapshot.
-
-    p is that of `cell_shares`, with a share `mix` of the unigram.
-    """
-    y, p = held_out.count, cell_shares(draw, held_out)
-    p = (1.0 - mix) * p + mix * unigram[held_out.rows.index]
-    return float(np.exp(-(y * np.log(p)).sum() / y.sum()))
 
 
 def cell_shares(draw: CnpfDraw, held_out: Counts) -> Array:

@@ -1,0 +1,49 @@
+"""What `glfm types` sees in tables of laboratories: genotypes, and words among measured numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli.guess import guess_schema
+from glfm_cli.schema import MissingCode
+
+N = 200
+_RNG = np.random.default_rng(5)
+CALLS = _RNG.integers(0, 3, N)
+GONE = _RNG.random(N) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("calls", "no_call"),
+    [
+        (("A/A", "A/G", "G/G"), "0/0"),
+        (("CC", "CT", "TT"), "NN"),
+        (("C C", "C T", "T T"), "0 0"),
+        (("0/0", "0/1", "1/1"), "./."),
+    ],
+)
+def test_no_call_is_no_genotype(calls: tuple[str, ...], no_call: str) -> None:
+    cells = [no_call if gone else calls[k] for k, gone in zip(CALLS, GONE, strict=True)]
+    (column,) = guess_schema(pa.table({"rs1": cells})).schema.columns
+    assert column.levels == calls
+    assert column.missing == (MissingCode(no_call),)
+
+
+@pytest.mark.parametrize("levels", [("0/0", "0/1", "1/1"), ("NN", "DE", "FR"), ("0/0", "A/G")])
+def test_what_may_be_a_value_stays_one(levels: tuple[str, ...]) -> None:
+    cells = [levels[k % len(levels)] for k in CALLS]
+    (column,) = guess_schema(pa.table({"x": cells})).schema.columns
+    assert set(column.levels or ()) == set(levels)
+    assert not column.missing
+
+
+def test_a_word_in_half_of_the_cells_among_numbers_is_said_with_what_to_do() -> None:
+    x = _RNG.exponential(size=N)
+    cells = ["<LOD" if v < 0.6 else f"{v:.3f}" for v in x]
+    guess = guess_schema(pa.table({"lead": cells, "zinc": [f"{v:.2f}" for v in x]}))
+    share = np.mean([cell == "<LOD" for cell in cells])
+    reason = guess.reasons["lead"]
+    assert reason.startswith(f'ignored: numbers, beside "<LOD" in {100 * share:.0f} % of the')
+    assert "write the limit, <0.05" in reason
