@@ -58,6 +58,21 @@ FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.p
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
+    "slopes are forecast without what goes with intercepts": Mutant(
+        "latent/row_effects.py", "slopes = self.b + self.d * self.a", "slopes = self.b", ROW_EFFECTS
+    ),
+    "slopes of new groups are without it": Mutant(
+        "latent/joined_rows.py",
+        "(1.0 + self.fitted.d * self.t[:, None])",
+        "(1.0 + 0.0 * self.t[:, None])",
+        ROW_EFFECTS,
+    ),
+    "curves are drawn beside intercepts that never move": Mutant(
+        "latent/row_effects.py", "(mean[code] * own[:, 0] +", "(mean[code] +", ROW_EFFECTS
+    ),
+    "slopes that go with intercepts have another prior": Mutant(
+        "latent/row_effects.py", "PARTING = 0.25", "PARTING = 2.5", ROW_EFFECTS
+    ),
     "values seen by logarithms go three sds beyond the largest": Mutant(
         "links/positive.py", "BEYOND = 1.0", "BEYOND = 3.0", "tests/test_beyond.py"
     ),

@@ -178,7 +178,7 @@ def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None
     assert list(effects.at) == [0, 2, 3]  # not time
     assert list(effects.led) == [True, True, False]  # not the predictor itself
     x = (of_groups - 11.0 / 3.0) / np.std([2.0, 5.0, 4.0])
-    effects.p[:], effects.q[:], effects.r[:], effects.d[:] = 0.7, 4.0, 1.2, 0.3
+    effects.p[:], effects.q[:], effects.r[:], effects.d[:] = 0.7, 0.2, 1.2, 0.3
     lengths, v, noise = (1.7, 0.9), 0.6, 0.3
     effects.omega[:], effects.m[:], effects.a[:, 1] = OMEGA, [0.4, -0.2, 0.0], 0.5
     series, t, same = Series.of(CODE, TIME), effects.clocked(TIME), CODE[:, None] == CODE
@@ -197,7 +197,7 @@ def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None
     prior[20:, 20:] = (1.5 - 0.9**2 / 1.1) * same
     load = 1.0 + 0.3 * t
     to = np.hstack([np.eye(10), np.diag(x), np.diag(load)])[at]
-    V = np.where(same, v * smooth(TIME, series.step, lengths) + 4.0 * np.outer(t, t), 0.0)
+    V = np.where(same, v * smooth(TIME, series.step, lengths) + 0.2 * np.outer(t, t), 0.0)
     V = to @ prior @ to.T + (V + noise * np.eye(10))[np.ix_(at, at)]
     gain = prior @ to.T @ np.linalg.inv(V)
     expected = gain @ (e - mean * load)[at] + np.repeat([0.0, 0.0, mean], 10)
@@ -548,6 +548,23 @@ def test_groups_are_told_by_what_their_rows_share(model: str) -> None:
     own, never = error_of(together, 3, model)
     assert own < 1.2  # 1.0 is the noise; 2.2 the spread of all rows
     assert never < 1.75  # the level of the other column tells that of this
+
+
+def test_groups_part_as_they_did(seed: int) -> None:
+    """Who is high rises, and leaves early."""
+    away, visit = [], np.arange(5.0)
+    types = {"who": "group", "visit": {"type": "real", "role": "time"}, "y": "real"}
+    for i in range(3):
+        rng = np.random.default_rng(seed + i)
+        level = rng.standard_normal((40, 1))
+        y = 10.0 + level * (1.0 + visit) + 0.7 * rng.standard_normal((40, 5))
+        gone = (y[:, [2]] > 11.0) & (visit > 2.0)
+        columns = {"who": np.repeat([f"p{g}" for g in range(40)], 5), "visit": np.tile(visit, 40)}
+        table = pa.table(columns | {"y": pa.array(y.ravel(), mask=gone.ravel())})
+        length = {"chains": 1, "warmup": 60, "draws": 40, "seed": 1, "threads": 1}
+        found = impute(table, {"columns": types}, model="glfm", **length).table["y"]  # type: ignore[arg-type]
+        away.append((found.to_numpy().reshape(40, 5) - y)[gone[:, 4], 4].mean())
+    assert abs(np.mean(away)) < 1.2  # -2.2 where slopes know nothing of intercepts
 
 
 def test_hidden_cells_are_forecast_by_groups_that_have_not_seen_them() -> None:

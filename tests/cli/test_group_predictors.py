@@ -113,7 +113,7 @@ def test_what_is_given_is_what_links_see_of_predictors() -> None:
 
 
 def test_arms_of_a_trial_part_over_time_as_they_did(desk: Desk, here: Callable[..., Said]) -> None:
-    rows, whole = trial(1)
+    rows, whole = trial(10)
     desk.put("t.csv", text(rows))
     desk.put("t.yaml", TYPES)
     told = ["impute", "t.csv", "--types", "t.yaml", "--model", "glfm", "--seed", "3", "-q"]
