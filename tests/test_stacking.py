@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from glfm_cli import explore, impute, load_fit
 from glfm_cli.completion import Files, prepare
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
-from glfm_cli.inference import chains
+from glfm_cli.inference import chains, hidden_cells
 from glfm_cli.inference.chain_means import ChainMeans, within_candidates
 from glfm_cli.inference.hidden_cells import recalibrate, stacked_forecasts, without_cells
 from glfm_cli.inference.joint_draws import FINE, JointDraws, _move_numbers
@@ -379,8 +380,26 @@ def test_hidden_cells_are_forecast_by_some_draws_of_every_chain(
     """By seven of chains that go on, by three where rows are too many for that."""
     many = replace(posterior, chains=posterior.chains * 3)
     assert {len(chain) for chain in without_cells(many, problem)[0].chains} == {7}
-    again = replace(problem, xs=tuple(np.tile(x, 5) for x in problem.xs))
-    assert {len(chain) for chain in without_cells(many, again)[0].chains} == {3}
+    again = replace(problem, xs=tuple(np.tile(x, 9) for x in problem.xs))
+    folded, hidden = without_cells(many, again)
+    assert {len(chain) for chain in folded.chains} == {3}
+    assert max(at.max() for at, _ in hidden.values()) < 1000  # places among those taken
+
+
+def test_of_a_thousand_rows_and_more_all_are_taken_fewer_times(
+    posterior: Posterior, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hidden_cells, "ROWS", 200)  # of the 240 of the table
+    times = []
+
+    def counted(*of: Any, **how: Any) -> Any:
+        times.append(of[2])
+        return without_cells(*of, **how)
+
+    monkeypatch.setattr(hidden_cells, "without_cells", counted)
+    recalibrate(posterior, problem)
+    assert times == [0, 1]
+    assert max(at.max() for at, _ in without_cells(posterior, problem)[1].values()) >= 200
 
 
 def test_forecasts_of_parts_with_unlike_numbers_of_draws_count_by_their_cells(

@@ -1,11 +1,11 @@
 """How far off are forecasts? Observed cells tell, forecast as if they had been missing.
 
-Some rows are taken once more with an eighth of their observed cells hidden, and three times again
-with other eighths: more at once would leave rows less complete than they are. Under a few draws of
-every chain their latent variables are drawn anew from the cells that are left (folding.py), so that
-a forecast of a hidden cell owes nothing to the cell but its part in what all rows share. Of R rows
-that is about K / R for K weights a column: where all rows are taken, what they share is drawn anew,
-too, by a few sweeps of the chain without the hidden cells (resuming.py).
+Some rows are taken once more with an eighth of their observed cells hidden, and again, up to four
+times in all, with other eighths: more at once would leave rows less complete than they are. Under a
+few draws of every chain their latent variables are drawn anew from the cells that are left
+(folding.py), so that a forecast of a hidden cell owes nothing to the cell but its part in what all
+rows share. Of R rows that is about K / R for K weights a column: where all rows are taken, what
+they share is drawn anew, too, by a few sweeps of the chain without the hidden cells (resuming.py).
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
@@ -35,8 +35,9 @@ from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates
 
-ROWS = 1000  # taken once more, drawn at random
+ROWS = 1000  # taken once more, drawn at random,
 TIMES = 4  # each time with other cells hidden, under other draws
+ALL_ROWS, OF_MANY = 2000, 2  # all of up to so many rows instead, of more than `ROWS` so many times
 HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many: forecasts of fewer trees say too little of those of all
@@ -76,7 +77,8 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     few = posterior.weights is not None or posterior.n_draws < FEWEST_DRAWS
     if few or not problem.link_config.recalibrate:
         return posterior
-    parts = [without_cells(posterior, problem, time, threads=threads) for time in range(TIMES)]
+    times = OF_MANY if problem.groups is None and ROWS < problem.n_rows <= ALL_ROWS else TIMES
+    parts = [without_cells(posterior, problem, time, threads=threads) for time in range(times)]
     truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in parts[0][1]}
     truth = {d: x for d, x in truth.items() if x.size}
     weights = None
@@ -146,7 +148,7 @@ def without_cells(
     if groups is not None:
         rows = groups.some_rows(ROWS, rng)
         groups = groups.take(rows).as_new()  # what they share has seen the hidden cells
-    elif rows.size > ROWS:
+    elif rows.size > ALL_ROWS:
         rows = np.sort(rng.choice(rows.size, ROWS, replace=False))
     xs, hidden = [], {}
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
