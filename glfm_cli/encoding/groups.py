@@ -105,7 +105,7 @@ def group_notes(groups: Groups | None, encoded: Sequence[EncodedColumn]) -> list
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return [
         f"{', '.join(names[:3])}{more}: the same in all rows of each group; what differs with such "
-        "a column over time is drawn towards zero unless it has role predictor"
+        "a column over time may be drawn towards zero unless it has role predictor"
     ]
 
 

@@ -142,7 +142,7 @@ def test_a_column_that_could_be_a_predictor_of_groups_is_named(
     said = here(*told)
     assert said.lines("Warning") == [
         "Warning: 'sex': the same in all rows of each group; what differs with such a column over "
-        "time is drawn towards zero unless it has role predictor"
+        "time may be drawn towards zero unless it has role predictor"
     ]
     desk.put("t.yaml", TYPES.replace("visit: {type: real, role: time}", "visit: real"))
     assert here(*told).lines("Warning") == []
