@@ -71,7 +71,7 @@ MUTANTS = {
         "latent/row_effects.py", "(mean[code] * own[:, 0] +", "(mean[code] +", ROW_EFFECTS
     ),
     "slopes that go with intercepts have another prior": Mutant(
-        "latent/row_effects.py", "PARTING = 0.25", "PARTING = 2.5", ROW_EFFECTS
+        "latent/row_effects.py", "PARTING = 0.1", "PARTING = 1.0", ROW_EFFECTS
     ),
     "values seen by logarithms go three sds beyond the largest": Mutant(
         "links/positive.py", "BEYOND = 1.0", "BEYOND = 3.0", "tests/test_beyond.py"

@@ -223,7 +223,7 @@ def test_slopes_go_with_intercepts_as_dense_laws_say(
         effects._draw_series(0, series, shapes, e, seen, rng)
         a = effects.a[CODE, 0]
         X, rest = (a * t)[at], (e - a - curve(effects.knots, effects.f, TIME)[:, 0])[at]
-        precision = X @ np.linalg.solve(V, X) + 4.0
+        precision = X @ np.linalg.solve(V, X) + 10.0
         mean = X @ np.linalg.solve(V, rest) / precision
         away[n] = (effects.d[0] - mean) * np.sqrt(precision)
     assert away.mean() == pytest.approx(0.0, abs=0.13)
@@ -454,7 +454,7 @@ def draw_effects(effects: RowEffects, rng: np.random.Generator) -> None:
         effects.h[0] = np.sqrt(effects.r[0]) * (R @ rng.standard_normal((10, S)))
         effects.q[:] = np.abs(rng.standard_cauchy(S)) ** 2
         effects.b[:] = np.sqrt(effects.q) * rng.standard_normal((G, S))
-        effects.d[:] = 0.5 * rng.standard_normal(S)
+        effects.d[:] = np.sqrt(0.1) * rng.standard_normal(S)
 
 
 def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:

@@ -6,7 +6,7 @@
     Omega | c ~ InvWishart(S + 1, 4 diag(1 / c))                    c_s ~ InvGamma(1/2, 1)
     f_s: natural cubic spline through values ~ N(0, p_s R) at J knots; R in `knots_precision`
     h_ps: another, values ~ N(0, r_ps R), of predictors x_g that never change in a group (given.py)
-    b_gs ~ N(0, q_s);  d_s ~ N(0, 1/4)       sqrt(p_s), sqrt(q_s), sqrt(r_ps) ~ half-Cauchy(1)
+    b_gs ~ N(0, q_s);  d_s ~ N(0, 1/10)      sqrt(p_s), sqrt(q_s), sqrt(r_ps) ~ half-Cauchy(1)
     u_.s ~ N(0, v_s K_s),    within a group K_s = (l e^(-r / l) - k e^(-r / k)) / (l - k),
     r = |t - t'|, l = l_s and k = k_s, and 0 between two;    sqrt(v_s) ~ half-Cauchy(1)
     log(l_s / median step) ~ N(log 5, 1.5^2),    log(k_s / median step) ~ N(log 0.5, 2^2)
@@ -58,7 +58,7 @@ DRAWN = ("a", "m", "c", "omega", "u", "v", "length", "b", "d", "q", "f", "p", "h
 DEGREES = 2.0  # of the half-t priors of sds
 LENGTH = np.log([5.0, 0.5])  # prior of the logs of l and k, in median steps of time
 LENGTH_SD = np.array([1.5, 2.0])
-PARTING = 0.25  # prior variance of d
+PARTING = 0.1  # prior variance of d
 FIRST_VARIANCE = 0.25
 PROPOSALS = 3  # for v, l, k and q, in a sweep
 _FIRST, _NOISE = 20, 0.3  # steps of a start, and the variance of noise that they assume
