@@ -17,7 +17,7 @@ from glfm_cli.evaluation.new_rows import draw_new_rows
 from glfm_cli.evaluation.task import Prediction, hold_out_rows
 from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.latent.cnpf.masks import hide_columns
-from glfm_cli.latent.cnpf.prediction import fold_in, perplexity
+from glfm_cli.latent.cnpf.prediction import cell_shares, fold_in
 from glfm_cli.options import Sampling
 from glfm_cli.schema import Schema
 from tests.cli.conftest import run_here
@@ -113,7 +113,8 @@ def test_a_model_is_scored_as_its_own_fold_in_is() -> None:
     counts = Counts.of(u, i, rows.counts[u, i], rows.counts.shape)
     seen, hidden = hide_columns(counts, ~rows.hidden)
     draw = run.posterior.chains[0][0].latent
-    expected = perplexity(fold_in(draw, seen, config), hidden, rows.shares)
+    log_p = np.log(cell_shares(fold_in(draw, seen, config), hidden))
+    expected = np.exp(-(hidden.count @ log_p) / hidden.count.sum())
     assert found[0].score == "perplexity"
     assert found[0].value == pytest.approx(expected)
 
