@@ -1158,6 +1158,18 @@ MUTANTS = {
         "good[:, 0] |= np.isclose(",
         "tests/test_equations.py",
     ),
+    "cells far in a tail weighed by those that follow alone": Mutant(
+        "inference/equations.py",
+        "weight.ravel()[far] += own",
+        "weight.ravel()[far] += 0.0 * own",
+        "tests/test_equations.py",
+    ),
+    "cells too large for their equation, left": Mutant(
+        "inference/equations.py",
+        "cells[d][wrong & free[d]] *= 0.5",
+        "cells[d][wrong & free[d]] *= 1.0",
+        "tests/test_equations.py",
+    ),
     "draws that cannot follow, kept": Mutant(
         "completion/dependent.py",
         "range(TRIES if self.equations else 0)",

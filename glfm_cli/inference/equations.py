@@ -27,14 +27,16 @@ from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.relations import Relation, Relations, enforce
 from glfm_cli.inference.following import FollowingResult, inputs_of, may_fail
 from glfm_cli.inference.possible import Possible, RowsOfDraw, atom_of
-from glfm_cli.links import Link
+from glfm_cli.links import Link, of_numbers
 from glfm_cli.links.law import CellLaw
 from glfm_cli.links.observation import Params
 
 ROUNDS = 6  # of moves of every pair, in both directions
 CANDIDATES = 32  # M
 STEP = 1e-6  # relative, of the derivative
+HALVINGS = 20  # of cells too large for their equation
 HELD = 1e-6  # relative, of numbers between which an equation holds
+NO_END = 1e150  # of numbers that may be larger
 
 
 class Equations(Possible):
@@ -88,8 +90,8 @@ class Equations(Possible):
             several = np.sum(list(free_cells.values()), axis=0) > 1
             if several.any():
                 free_cells = {d: free & several for d, free in free_cells.items()}
-                enforce(self.columns, cells, one, free_cells | {one.d: np.zeros(n, bool)})
-                self._of_one(one, block, cells, ends, free_cells, rng)
+                hard = self._start(one, cells, free_cells | {one.d: np.zeros(n, bool)})
+                self._of_one(one, block, cells, ends, free_cells, hard, rng)
             for d in one.of:
                 fixed[d] |= known
         for one in self.outside_in[::-1]:
@@ -102,6 +104,30 @@ class Equations(Possible):
         for d in self.involved & block.rows.keys():
             found[d][:] = cells[d][block.rows[d]]
 
+    def _start(self, one: Relation, cells: dict[int, Array], free: Mapping[int, Array]) -> Array:
+        """Make an equation hold, in place; return the rows (n,) where no cell alone could do it.
+
+        There all free cells come nearer to 0 until one of them can; if none ever can, they stay.
+        """
+        hard = wrong = np.zeros(cells[one.d].size, dtype=bool)
+        before: dict[int, Array] = {}
+        for number in range(HALVINGS):
+            enforce(self.columns, cells, one, free)
+            named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
+            apart = np.abs(one.formula.evaluate(named) - cells[one.d])
+            size = sum(np.abs(cells[d]) for d in (one.d, *one.of))
+            wrong = apart > HELD * (np.abs(cells[one.d]) + HELD * size)
+            wrong &= np.any([free[d] for d in one.of], axis=0)
+            if not number:
+                hard, before = wrong, {d: cells[d].copy() for d in one.of}
+            if not wrong.any():
+                return hard
+            for d in one.of:
+                cells[d][wrong & free[d]] *= 0.5
+        for d in one.of:
+            cells[d][wrong] = before[d][wrong]
+        return hard & ~wrong
+
     def _of_one(
         self,
         one: Relation,
@@ -109,6 +135,7 @@ class Equations(Possible):
         cells: dict[int, Array],
         ends: Mapping[int, Array],
         free: Mapping[int, Array],
+        hard: Array,
         rng: np.random.Generator,
     ) -> None:
         """Redraw the free cells of one equation, in place."""
@@ -117,7 +144,7 @@ class Equations(Possible):
             at = np.flatnonzero(free[i] & free[j])
             if at.size and self._can_move(one, i, j):
                 laws = block.law.column(i, at), block.law.column(j, at)
-                moves.append(_Move(self, one, (i, j), at, laws, block.draw.params))
+                moves.append(_Move(self, one, (i, j), at, laws, block.draw.params, hard[at]))
         for _ in range(ROUNDS):
             for number in rng.permutation(len(moves)):
                 moves[number].make(cells, ends, rng)
@@ -144,12 +171,14 @@ class _Move:
         at: Array,
         laws: tuple[CellLaw, CellLaw],
         params: Sequence[Params],
+        hard: Array,
     ) -> None:
         self.of, self.one, self.at = of, one, at
         self.i, self.j = pair
         self.every = np.repeat(np.arange(at.size), CANDIDATES)
         self.own, self.other = laws[0].take(self.every), laws[1].take(self.every)
         self.params = params[self.i], params[self.j]
+        self.hard = np.flatnonzero(hard[self.every])
 
     def make(
         self,
@@ -160,7 +189,10 @@ class _Move:
         """Choose among the cells as they are and others, in place."""
         of, at, (link, other) = self.of, self.at, (self.of.links[d] for d in (self.i, self.j))
         shape = (at.size, CANDIDATES)
-        x = link.sample(self.own, self.params[0], rng).reshape(shape)
+        x = link.sample(self.own, self.params[0], rng)
+        far, between = self._between(cells, rng)
+        x[far] = between
+        x = x.reshape(shape)
         x[:, 0] = cells[self.i][at]
         y = self._following(x, cells)
         # What is there may break the equation, where no cell alone could be solved for.
@@ -170,6 +202,8 @@ class _Move:
         good[:, 0] &= np.isclose(start, followed, rtol=HELD, atol=HELD * STEP)
         with np.errstate(all="ignore"):
             weight = other.log_density(y.ravel(), self.other, self.params[1]).reshape(shape)
+            own = link.log_density(x.ravel()[far], self.own.take(far), self.params[0])
+            weight.ravel()[far] += own
             if not self.one.is_sum:
                 weight -= self._log_slope(x, y, cells)
         weight = np.where(good & ~np.isnan(weight), weight, -np.inf)
@@ -180,6 +214,33 @@ class _Move:
         moved = np.isfinite(weight[row, chosen]) & (y[:, 0] != atom_of(other))
         cells[self.i][at[moved]] = x[row, chosen][moved]
         cells[self.j][at[moved]] = y[row, chosen][moved]
+
+    def _between(
+        self, cells: Mapping[int, Array], rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Return which candidates (m,) lie evenly between what cells of j leave, and these.
+
+        Those of hard rows: far in a tail, nearly all that p(x_i) gives leaves j nothing. Values
+        with a probability of their own would not come this way.
+        """
+        if not self.hard.size or not np.isnan(atom_of(self.of.links[self.i])):
+            return self.hard[:0], np.empty(0)
+        one, link, other = self.one, *(of_numbers(self.of.links[d]) for d in (self.i, self.j))
+        name, following = (self.of.columns[d].column.name for d in (self.i, self.j))
+        named = {n: cells[d][self.at] for n, d in zip(one.formula.names, one.of, strict=True)}
+        ends = np.full((self.at.size, 2), np.nan)
+        for k, end in enumerate((other.lower, other.upper)):
+            given = named | {following: np.full(self.at.size, end)}
+            solved = one.formula.solve(name, cells[one.d][self.at], given)
+            if solved is not None:
+                ends[:, k] = solved
+        ends = np.clip(np.sort(ends, axis=1), link.lower, link.upper)[self.every[self.hard]]
+        if link.integral:
+            ends = np.column_stack((np.ceil(ends[:, 0]) - 0.5, np.floor(ends[:, 1]) + 0.5))
+        good = (np.abs(ends) < NO_END).all(axis=1) & (ends[:, 0] < ends[:, 1])
+        low, high = ends[good].T
+        x = low + (high - low) * rng.random(low.size)
+        return self.hard[good], np.rint(x) if link.integral else x
 
     def _following(self, x: Array, cells: Mapping[int, Array]) -> Array:
         """Return the cells of j (n, M) that go with those of i."""

@@ -105,11 +105,23 @@ class FollowingResult:
         named = {name: self.cells[c][at] for name, c in zip(formula.names, one.of, strict=True)}
         name = next(name for name, c in zip(formula.names, one.of, strict=True) if c == d)
         low, high = _range(self.of, one)
-        seen = self.of.columns[one.d].typical
+        far, seen = low, self.of.columns[one.d].typical
         if low == 0.0 and np.any(seen > 0.0):  # so far in a tail it would be 0 but for rounding
-            low = float(np.min(seen[seen > 0.0]))
-        solved = []
-        for end in (low, high):
+            far = float(np.min(seen[seen > 0.0]))
+        ends, good = self._ends(d, name, at, named, (far, high))
+        if not good.all():  # what the others leave is less than that
+            nearer, possible = self._ends(d, name, at, named, (low, high))
+            ends, good = np.where(good[:, None], ends, nearer), good | possible
+        at, ends = at[good], ends[good]
+        law, params = self.block.law.column(d, at), self.block.draw.params[d]
+        self.cells[d][at] = of_numbers(self.of.links[d]).sample_between(law, params, rng, ends)
+
+    def _ends(
+        self, d: int, name: str, at: Array, named: Mapping[str, Array], of: tuple[float, float]
+    ) -> tuple[Array, Array]:
+        """Return between what (n, 2) an input gives results between two, and where it can (n,)."""
+        formula, solved = self.one.formula, []
+        for end in of:
             x = formula.solve(name, np.full(at.size, end), named) if np.isfinite(end) else None
             solved.append(np.full(at.size, end if x is None else x))
         step = STEP * np.maximum(np.abs(named[name]), 1.0)
@@ -123,6 +135,4 @@ class FollowingResult:
             ends[:, 1] = np.fmin(ends[:, 1], own[:, 1])
         link = of_numbers(self.of.links[d])
         good = (ends[:, 0] < ends[:, 1]) & (ends[:, 1] > link.lower) & (ends[:, 0] < link.upper)
-        at, ends = at[good], ends[good]
-        law, params = self.block.law.column(d, at), self.block.draw.params[d]
-        self.cells[d][at] = link.sample_between(law, params, rng, ends)
+        return ends, good
