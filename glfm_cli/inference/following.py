@@ -117,7 +117,7 @@ class FollowingResult:
         self.cells[d][at] = of_numbers(self.of.links[d]).sample_between(law, params, rng, ends)
 
     def _ends(
-        self, d: int, name: str, at: Array, named: Mapping[str, Array], of: tuple[float, float]
+        self, d: int, name: str, at: Array, named: dict[str, Array], of: tuple[float, float]
     ) -> tuple[Array, Array]:
         """Return between what (n, 2) an input gives results between two, and where it can (n,)."""
         formula, solved = self.one.formula, []
