@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli import classify
+from glfm_cli.classification.label_mixing import LabelMixing
 from glfm_cli.classification.label_trees import LabelTrees
 from glfm_cli.classification.saved import load_trained
 
@@ -48,10 +50,10 @@ def test_labels_by_thresholds_are_foretold_by_trees_and_by_a_line_by_experts(see
         assert alone.trained.classifier.trees is None
         both, experts = (log_loss(one.predictions.p, new) for one in (found, alone))
         if straight:
-            assert trees.weight < 0.35
+            assert trees.mixing.weights[1] < 0.35
             assert both < experts + 0.01
         else:
-            assert trees.weight > 0.7
+            assert trees.mixing.weights[1] > 0.7
             assert both < 0.85 * experts
 
 
@@ -69,9 +71,9 @@ def test_kept_trees_predict_the_same(tmp_path: Path, seed: int) -> None:
     assert trees is not None
     packed = trees.pack()
     whole = LabelTrees.unpack(packed, 3, 2)
-    assert whole.weight == trees.weight
+    np.testing.assert_array_equal(whole.mixing.weights, trees.mixing.weights)
     broken = {
-        "weight": np.array(1.5),
+        "weights": 2.0 * packed["weights"],
         "code": np.where(packed["code"] == 1, 2, packed["code"]).astype(np.int32),
         "trees.feature": np.where(packed["trees.feature"] == 2, 3, packed["trees.feature"]),
     }
@@ -97,22 +99,21 @@ def test_trees_see_missing_features_as_experts_expect_them(seed: int) -> None:
     assert made.trees is not None
     weights = np.array([member.weight for member in made.members])
     assert np.ptp(weights) > 0.01
-    each = np.exp([member.left_out for member in made.members])
     rng = np.random.default_rng([0, 300, 2])
-    again = LabelTrees.of(filled, made.trees.code, 2, np.log(weights @ each), rng)
-    assert again.weight == pytest.approx(made.trees.weight, rel=1e-9)
+    again = LabelTrees.of(filled, made.trees.code, 2, made.members, rng)
+    np.testing.assert_allclose(again.mixing.weights, made.trees.mixing.weights, rtol=1e-9)
 
 
 def test_rows_do_not_vote_on_themselves(seed: int) -> None:
     """Labels that have nothing to do with features: by trees without the row they look like it."""
     rng = np.random.default_rng(seed)
     x, code = rng.standard_normal((200, 4)), rng.integers(2, size=200)
-    left_out = np.full(200, np.log(0.5))
-    trees = LabelTrees.of(x, code, 2, left_out, rng)
-    assert trees.weight < 0.4
-    sure = replace(trees, weight=1.0)
+    left_out = np.full((200, 2), np.log(0.5))
+    experts: Any = SimpleNamespace(left_out=left_out, weight=1.0, power=1.0)
+    trees = LabelTrees.of(x, code, 2, [experts], rng)
+    assert trees.mixing.weights[1] < 0.4
+    plain = LabelMixing(np.array([0.0, 1.0, 0.0]), np.full(2, 0.5), 1.0)
+    sure = replace(trees, mixing=plain)
     seen = sure.mixed(np.zeros((200, 2)), x)[np.arange(200), code]
     unseen = sure.mixed(np.zeros((200, 2)), rng.standard_normal((200, 4)))
     assert seen.mean() > 0.7 > unseen.max(axis=1).mean()
-    half = replace(trees, weight=0.25).mixed(np.full((200, 2), 0.5), x)
-    np.testing.assert_allclose(half[np.arange(200), code], 0.375 + 0.25 * seen)

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from glfm_cli.arrays import Array, log_sum
+from glfm_cli.arrays import Array
 from glfm_cli.classification.features import Calibrated, LatentColumn, cells_of, is_constant
 from glfm_cli.classification.fit import ExpertsFit, Fitting, fit_experts
 from glfm_cli.classification.gaps import Indicators
@@ -288,16 +288,13 @@ def _trees_beside(
 ) -> LabelTrees | None:
     """Return trees that predict beside experts of one task; None where they are not to."""
     at, members, config = np.flatnonzero(~np.isnan(code)), found.members, found.config
-    each = [member.left_out for member in members if member.left_out is not None]
     wanted = config.stack and config.average and at.size >= FEWEST and found.seen.n_latent
-    if not wanted or not members or len(each) < len(members):
+    if not wanted or not members or any(member.left_out is None for member in members):
         return None
-    log_weight = np.log([member.weight for member in members])
-    left_out = log_sum(np.array(each) + log_weight[:, None], axis=0)
     rng = np.random.default_rng([seed, at.size, found.n_levels])
     own = code[at].astype(np.intp)
     x = found.filled(rows_at(at), pool)
-    return LabelTrees.of(x, own, found.n_levels, left_out, rng)
+    return LabelTrees.of(x, own, found.n_levels, members, rng)
 
 
 def _cells_by_name(columns: Sequence[EncodedColumn]) -> dict[str, Array]:

@@ -4,9 +4,7 @@ Experts are few and each rule is a line: where labels follow thresholds and inte
 features, trees are better. A node asks about few features, each at several thresholds at random,
 between forests [Breiman 2001] and extra trees [Geurts and others 2006]. Both, experts and trees,
 foretell labels that they have not seen, experts by answering scores (`left_out_labels`), trees by
-those grown without the row, and mix as these say (`stacking`):
-
-    p = w p_experts + (1 - w) p_trees
+those grown without the row, and mix as these say (`label_mixing`).
 
 Trees see features as experts do, and missing cells as these expect them: a value of its own would
 tell trees which cells are missing.
@@ -14,17 +12,18 @@ tell trees which cells are missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification.stacking import stacking_weights
+from glfm_cli.classification.label_mixing import LabelMixing
 from glfm_cli.latent.forest import ForestConfig
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.trees import Trees, grow, law
+from glfm_cli.latent.iqgme import Member
 from glfm_cli.latent.model import take
 from glfm_cli.links.law import Probabilities
 
@@ -42,23 +41,28 @@ class LabelTrees:
     trees : of column P, behind the features
     code : (n,) int32, the labels of the rows that trees were grown on
     n_features : P;  n_levels : R
-    weight : 1 - w
+    mixing : how they mix with experts
     """
 
     trees: Trees
     code: Array
     n_features: int
     n_levels: int
-    weight: float
+    mixing: LabelMixing
 
     @classmethod
     def of(
-        cls, x: Array, code: Array, n_levels: int, left_out: Array, rng: np.random.Generator
+        cls,
+        x: Array,
+        code: Array,
+        n_levels: int,
+        members: Sequence[Member],
+        rng: np.random.Generator,
     ) -> Self:
         """Return trees of labelled rows, weighed beside experts.
 
         x : (n, P) features;  code : (n,) which level each label is
-        left_out : (n,) log probability that experts give to each label, were it not known
+        members : the fits of experts that predict together
         """
         n, P = x.shape
         z = np.vstack([np.ascontiguousarray(x.T), code])
@@ -66,28 +70,18 @@ class LabelTrees:
         how = ForestConfig(questions=max(round(P**0.5), 1), thresholds=THRESHOLDS)
         kinds = _kinds(P, n_levels)
         trees = grow(z, seen, kinds, [P], TREES, LEFT_OUT, least, how, rng)
-        found = cls(trees, code.astype(np.int32), P, n_levels, 0.0)
-        own = found._forecasts(x, np.arange(n, dtype=np.int32))[np.arange(n), found.code]
-        weights = stacking_weights(np.column_stack([left_out, np.log(own)]))
-        return cls(trees, found.code, P, n_levels, float(weights[1]))
+        own, rows = code.astype(np.int32), np.arange(n, dtype=np.int32)
+        p = _forecasts(trees, own, n_levels, x, rows)[rows, own]
+        return cls(trees, own, P, n_levels, LabelMixing.of(members, np.log(p), own))
 
     def mixed(self, p: Array, x: Array) -> Array:
         """Return the mixture (n, R) with the probabilities that experts gave to rows x (n, P)."""
-        own = self._forecasts(x, np.full(len(x), -1, dtype=np.int32))
-        return np.asarray((1.0 - self.weight) * p + self.weight * own)
-
-    def _forecasts(self, x: Array, own: Array) -> Array:
-        """Return probabilities (n, R); `own` (n,) is the row of the fit that each is, or -1."""
-        P, rows = self.n_features, np.arange(len(x))
-        z = np.vstack([np.ascontiguousarray(x.T), np.zeros(len(x))])
-        kinds, donors = _kinds(P, self.n_levels), self.code.astype(np.float64)
-        found = law(z, rows, own, donors, kinds, P, self.trees, 0, PRIOR)
-        assert isinstance(found, Probabilities)
-        return found.p
+        new = np.full(len(x), -1, dtype=np.int32)
+        return self.mixing.mixed(p, _forecasts(self.trees, self.code, self.n_levels, x, new))
 
     def pack(self) -> dict[str, Array]:
         """Return them as named arrays."""
-        own = {"code": self.code, "weight": np.array(self.weight)}
+        own = {"code": self.code, **self.mixing.pack()}
         return own | {f"trees.{name}": array for name, array in self.trees.pack().items()}
 
     @classmethod
@@ -96,12 +90,20 @@ class LabelTrees:
         code = take(arrays, "code", np.int32, (None,))
         if not code.size or code.min() < 0 or code.max() >= n_levels:
             raise ValueError("'code' is out of range")
-        weight = float(take(arrays, "weight", np.float64, ()))
-        if not 0.0 <= weight <= 1.0:
-            raise ValueError("'weight' is not between 0 and 1")
+        mixing = LabelMixing.unpack(arrays, n_levels)
         part = {k.removeprefix("trees."): v for k, v in arrays.items() if k.startswith("trees.")}
         trees = Trees.unpack(part, 1, code.size, features=n_features)
-        return cls(trees, code, n_features, n_levels, weight)
+        return cls(trees, code, n_features, n_levels, mixing)
+
+
+def _forecasts(trees: Trees, code: Array, n_levels: int, x: Array, own: Array) -> Array:
+    """Return probabilities (n, R); `own` (n,) is the row of the fit that each is, or -1."""
+    P = x.shape[1]
+    z = np.vstack([np.ascontiguousarray(x.T), np.zeros(len(x))])
+    kinds, donors = _kinds(P, n_levels), code.astype(np.float64)
+    found = law(z, np.arange(len(x)), own, donors, kinds, P, trees, 0, PRIOR)
+    assert isinstance(found, Probabilities)
+    return found.p
 
 
 def _kinds(n_features: int, n_levels: int) -> Kinds:

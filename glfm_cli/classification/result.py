@@ -155,7 +155,7 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
     if classifier.pooling is not None:
         out["pooling"] = dict(classifier.pooling.weights)
     if classifier.trees is not None:
-        out["trees"] = classifier.trees.weight
+        _, out["trees"], out["shares"] = map(float, classifier.trees.mixing.weights)
     return out | {
         "factors": classifier.n_factors,
         "averaged": [member.weight for member in classifier.members],

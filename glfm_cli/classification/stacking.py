@@ -8,12 +8,14 @@ mean keeps to equal weights as far as the labels do not say. With r_nk the proba
 forecast k is the one for label n, q(w) prod q(r_n) is the best of its kind where
 
     r_nk ~ p_k(y_n) exp(digamma(a_k)),  q(w) = Dirichlet(a),  a_k = 1 + sum_n r_nk
+
+and log p(y) is at least sum_n log sum_k p_k(y_n) exp(E log w_k) - KL(q(w) || prior), the bound.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma, softmax
+from scipy.special import digamma, gammaln
 
 from glfm_cli.arrays import Array
 
@@ -21,13 +23,26 @@ ROUNDS = 1000
 SETTLED = 1e-6  # labels by which a moves in a round
 
 
-def stacking_weights(log_p: Array) -> Array:
-    """Return the weights (K,) of forecasts by the log probabilities (n, K) of n labels."""
+def stacked(log_p: Array) -> tuple[Array, float]:
+    """Return weights (K,) of forecasts and the bound of log p(y).
+
+    log_p : (n, K) log probabilities of n labels
+    """
     n, K = log_p.shape
+    largest = log_p.max(axis=1)
+    p = np.exp(log_p - largest[:, None])
     a = np.full(K, 1.0 + n / K)
     for _ in range(ROUNDS):
-        before = a
-        a = 1.0 + softmax(log_p + digamma(a), axis=1).sum(axis=0)
+        before, w = a, np.exp(digamma(a) - digamma(a.sum()))
+        a = 1.0 + w * ((1.0 / (p @ w)) @ p)
         if np.abs(a - before).max() < SETTLED:
             break
-    return np.asarray(a / a.sum())
+    log_w = digamma(a) - digamma(a.sum())
+    divergence = gammaln(a.sum()) - gammaln(a).sum() - gammaln(K) + (a - 1.0) @ log_w
+    bound = (largest + np.log(p @ np.exp(log_w))).sum() - divergence
+    return np.asarray(a / a.sum()), float(bound)
+
+
+def stacking_weights(log_p: Array) -> Array:
+    """Return the weights (K,) of forecasts by the log probabilities (n, K) of n labels."""
+    return stacked(log_p)[0]

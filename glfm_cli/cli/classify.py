@@ -30,6 +30,7 @@ Train = Annotated[
         help="The training rows: CSV or TSV (also .gz), Parquet or Arrow; - reads standard input.",
     ),
 ]
+LEAST_SAID = 0.005  # weight of the labels' shares that is said
 OPTIONS = {
     "target": typer.Option(
         metavar="COLUMN",
@@ -175,6 +176,8 @@ def _summary(found: Classification) -> str:
                 text += f", averaged over {counted(len(fit['averaged']), 'start')}"
             if "trees" in fit:
                 text += f", and by trees (weight {fit['trees']:.2f})"
+            if fit.get("shares", 0.0) >= LEAST_SAID:
+                text += f" and the labels' shares ({fit['shares']:.2f})"
         else:
             text += f"{counted(fit['sweeps'], 'sweep')}, {counted(fit['draws'], 'draw')} kept)"
     text += f", {found.seconds:.1f} s."

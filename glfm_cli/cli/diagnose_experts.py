@@ -60,5 +60,6 @@ def _fitted(summary: dict[str, Any]) -> str:
         f"Weights of those that predict, by labels left out: {weights}"
     )
     if "trees" in summary:
-        lines += f"\nWeight of trees beside them, likewise: {summary['trees']:.2f}"
+        beside = f"{summary['trees']:.2f} and {summary['shares']:.2f}"
+        lines += f"\nWeights of trees and of the labels' shares beside them, likewise: {beside}"
     return lines

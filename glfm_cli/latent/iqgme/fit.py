@@ -117,7 +117,8 @@ class Member:
     shares : (J, H) of the experts in each of J tasks, None for one task
     own : rules of the tasks' own, None where all have those of the experts
     power : to which forecasts are raised; the inverse of a temperature
-    left_out : (l,) log probability of each label of the fit, were it not known; None of tasks
+    left_out : (l, R) log probabilities of each label of the fit, were it not known, before they are
+        raised; None of tasks
     """
 
     experts: Experts | FactorExperts

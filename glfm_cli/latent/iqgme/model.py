@@ -50,7 +50,7 @@ from glfm_cli.latent.iqgme.packing import (
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior, forms_for
 from glfm_cli.latent.iqgme.rows import KnownRows
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, omega_for, told_by_labels
-from glfm_cli.latent.iqgme.temperature import inverse_temperature, tempered
+from glfm_cli.latent.iqgme.temperature import inverse_temperature
 from glfm_cli.latent.model import Kind, Progress, Sees, Sizes, Values, take
 from glfm_cli.streams import START, Streams
 
@@ -253,8 +253,7 @@ class ExpertAscent(ExpertsModel):
             return Member(start.experts, 1.0)
         log_p, code = state.left_out(every_level(rows))[rows.labelled], rows.label.x[rows.labelled]
         power = inverse_temperature(log_p, code)
-        own = tempered(log_p, power)[np.arange(code.size), code.astype(np.intp)]
-        return Member(start.experts, 1.0, power=power, left_out=own)
+        return Member(start.experts, 1.0, power=power, left_out=log_p)
 
     def save(self, state: State) -> dict[str, Array]:
         """Return the restart as named arrays."""

@@ -121,7 +121,9 @@ def member_in(arrays: Mapping[str, Array], P: int, n_levels: int, n_tasks: int |
         deviations = under(arrays, "own.")
         own = own_in(deviations, experts.rules, n_tasks) if deviations else None
     weight = float(take(arrays, "weight", np.float64, ()))
-    left_out = take(arrays, "left_out", np.float64, (None,)) if "left_out" in arrays else None
+    left_out = None
+    if "left_out" in arrays:
+        left_out = take(arrays, "left_out", np.float64, (None, n_levels))
     return Member(experts, weight, shares, own, power_in(arrays), left_out)
 
 
