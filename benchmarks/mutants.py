@@ -1158,6 +1158,18 @@ MUTANTS = {
         "good[:, 0] |= np.isclose(",
         "tests/test_equations.py",
     ),
+    "labels' shares with the label itself": Mutant(
+        "classification/label_mixing.py",
+        "counts[code] - 1.0 + HALF",
+        "counts[code] + HALF",
+        "tests/test_label_mixing.py",
+    ),
+    "experts' power without that of their own": Mutant(
+        "classification/label_mixing.py",
+        "SPREAD * (at_z @ z) - own)",
+        "SPREAD * (at_z @ z))",
+        "tests/test_label_mixing.py",
+    ),
     "cells far in a tail weighed by those that follow alone": Mutant(
         "inference/equations.py",
         "weight.ravel()[far] += own",
