@@ -124,6 +124,35 @@ def test_sticks_are_drawn_from_their_conditional(seed: int) -> None:
         assert kstest(stick, beta(1 + n, 1.5 + after).cdf).pvalue > 1e-4
 
 
+def test_places_and_covariances_are_drawn_from_their_conditional(seed: int) -> None:
+    """A normal-inverse-Wishart law: E Sigma = B / (nu - S - 1), Cov mu = E Sigma / u, of a few rows
+    and of none.
+    """
+    chain = chain_of(seed)
+    state, rng, config = chain.state, np.random.default_rng(seed), chain.state.config
+    (N, S), u0 = state.eta.shape, config.center_precision
+    state.z[:] = np.repeat([0, 2], [6, N - 6])
+    state.eta += 3.0  # by which the prior's centre counts
+    mu, Sigma = [], []
+    for _ in range(1500):
+        _draw_components(state, rng)
+        mu.append(state.mu.copy())
+        Sigma.append(state.Sigma.copy())
+    nu0 = S + config.component_degrees
+    for h, n in ((0, 6), (2, N - 6)):
+        x, u, nu = state.eta[state.z == h], u0 + n, nu0 + n
+        m = x.sum(axis=0) / u
+        B = nu0 * config.component_variance * np.eye(S) + x.T @ x - u * np.outer(m, m)
+        mean = B / (nu - S - 1)
+        drawn = np.array(mu)[:, h]
+        sd = np.sqrt(np.diag(mean) / u)
+        assert drawn.mean(axis=0) == pytest.approx(m, abs=0.15 * sd.max())
+        assert drawn.std(axis=0) == pytest.approx(sd, rel=0.15)
+        scale = np.sqrt(np.outer(np.diag(mean), np.diag(mean)))
+        away = (np.mean([one[h] for one in Sigma], axis=0) - mean) / scale
+        assert np.abs(away).max() < 0.15
+
+
 def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:
     chain = chain_of(seed)
     model, draw = Mixture(), Mixture().draw(chain.state)

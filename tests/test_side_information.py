@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import binom, norm
+from scipy.stats import binom, halfcauchy, norm
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, start_chain
@@ -13,7 +13,7 @@ from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd import Bsvd, births
 from glfm_cli.latent.bsvd.births import move_rank
 from glfm_cli.latent.bsvd.config import BsvdConfig
-from glfm_cli.latent.bsvd.prior_means import PriorMeans
+from glfm_cli.latent.bsvd.prior_means import PriorMeans, _half_cauchy
 from glfm_cli.latent.bsvd.residuals import Residuals
 from glfm_cli.latent.bsvd.rotations import rotate_components
 from glfm_cli.latent.model import Entries, Problem, Sparse
@@ -52,6 +52,21 @@ def test_rank_is_found_from_fewer_and_from_more_components(start: int, seed: int
         chain.sweep(adapt=sweep < 20)
         ranks.append(int(chain.state.on.sum()))
     assert abs(np.mean(ranks[-20:]) - 3) < 0.75
+
+
+def test_precisions_of_coefficients_have_their_law_given_squares(seed: int) -> None:
+    """1 / sqrt(l) half-Cauchy(3), and three coefficients N(0, 1 / l) of sum of squares 2."""
+    rng, precision, found = np.random.default_rng(seed), 1.0, []
+    for _ in range(20_000):
+        precision = _half_cauchy(precision, 3.0, 3, 2.0, rng)
+        found.append(np.log(precision))
+    x = np.linspace(-20.0, 10.0, 6001)  # log l, of which 1 / sqrt(l) has the density of e^-x/2
+    weights = np.exp(1.5 * x - np.exp(x)) * halfcauchy(0.0, 3.0).pdf(np.exp(-0.5 * x))
+    weights *= np.exp(-0.5 * x)
+    mean = weights @ x / weights.sum()
+    sd = np.sqrt(weights @ (x - mean) ** 2 / weights.sum())
+    assert np.mean(found) == pytest.approx(mean, abs=0.05)
+    assert np.std(found) == pytest.approx(sd, rel=0.05)
 
 
 def test_rotations_leave_the_means_as_they_are(seed: int) -> None:

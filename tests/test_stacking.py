@@ -89,6 +89,13 @@ def test_weights_have_the_most_log_score(prior: tuple[float, float]) -> None:
     assert found == pytest.approx([best.x, 1 - best.x], abs=1e-4)
 
 
+def test_a_cell_that_nobody_thought_possible_says_nothing() -> None:
+    log_p, prior = np.log(np.random.default_rng(0).random((30, 2))), np.array([2.0, 1.0])
+    nobody = np.full((1, 2), -np.inf)
+    with_it = best_weights(np.concatenate([log_p, nobody]), prior)
+    np.testing.assert_array_equal(with_it, best_weights(log_p, prior))
+
+
 def test_a_column_of_many_cells_goes_its_own_way_and_one_of_few_keeps_to_the_others() -> None:
     """Cells that one candidate alone can have made count as whole ones."""
     good, bad = np.zeros(2000), np.full(2000, -60.0)

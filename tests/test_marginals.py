@@ -1,0 +1,82 @@
+"""What is forecast of cells, and drawn, where more is known of them or one value has much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import impute
+from glfm_cli.inference.joint_draws import STEP, Z, _quantile
+from glfm_cli.inference.one_draw import _redraw
+from glfm_cli.inference.predictive import Marginal, predict
+
+
+def test_beside_a_heap_quantiles_jump_half_way() -> None:
+    """A value with much of the probability has no neighbours that a line could lead to."""
+    k = Z.size // 2
+    own = np.where(np.arange(Z.size) <= k, 0.0, 5.0 + Z)
+    assert np.all(own[k + 1 - STEP : k + 1] == 0.0)
+    middle = 0.5 * (Z[k] + Z[k + 1])
+    assert _quantile(Z[k], Z, own) == 0.0
+    assert _quantile(middle - 1e-9, Z, own) == 0.0
+    assert _quantile(middle + 1e-9, Z, own) == own[k + 1]
+    on_line = _quantile(0.5 * (Z[k + 1] + Z[k + 2]), Z, own)
+    assert on_line == pytest.approx(0.5 * (own[k + 1] + own[k + 2]))
+
+
+def test_two_cells_are_drawn_given_that_one_is_less() -> None:
+    """Of three numbers each, all pairs in order are as likely, and no other is left."""
+    rng, n = np.random.default_rng(0), 6000
+    found = {0: rng.integers(3, size=n).astype(float), 1: rng.integers(3, size=n).astype(float)}
+
+    def sample(d: int, at: np.ndarray) -> np.ndarray:
+        return rng.integers(3, size=at.size).astype(float)
+
+    _redraw((0, 1), {0: np.arange(n), 1: np.arange(n)}, found, sample)
+    count = np.bincount((3 * found[0] + found[1]).astype(int), minlength=9).reshape(3, 3)
+    expected = n / 3 * np.triu(np.ones((3, 3)), 1)
+    assert np.abs(count - expected).max() < 5 * np.sqrt(n * 2 / 9)
+    assert np.all(count[np.tril_indices(3)] == 0)
+
+
+def test_quantiles_among_possible_levels_are_the_least_with_enough_below() -> None:
+    """Of two that are as likely the median is the first: P(X <= 0) is one half."""
+    p = np.array([[0.2, 0.2, 0.6], [0.1, 0.3, 0.6], [0.2, 0.3, 0.5]])
+    whole = Marginal(np.arange(3), p @ np.arange(3.0), np.ones(3), np.full((3, 3), 9.0), p)
+    possible = np.array([[True, True, False], [True, True, False], [True, True, True]])
+    found = whole.among(possible, (0.25, 0.5, 0.76))
+    np.testing.assert_allclose(found.probabilities, [[0.5, 0.5, 0], [0.25, 0.75, 0], p[2]])
+    np.testing.assert_array_equal(found.quantiles, [[0, 0, 1], [0, 1, 1], [9, 9, 9]])
+    np.testing.assert_allclose(found.mean, [0.5, 0.75, 1.3])
+    np.testing.assert_allclose(found.sd, [0.5, 0.1875**0.5, 1.0])
+
+
+def test_levels_that_are_numbers_have_the_moments_of_these() -> None:
+    p = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
+    codes = Marginal(np.arange(2), p @ np.arange(3.0), np.ones(2), np.empty((2, 0)), p)
+    found = codes.at_levels(np.array([10.0, 20.0, 50.0]))
+    np.testing.assert_allclose(found.mean, [33.0, 10.0])
+    np.testing.assert_allclose(found.sd, [(0.2 * 23**2 + 0.3 * 13**2 + 0.5 * 17**2) ** 0.5, 0.0])
+
+
+def test_cells_between_ends_are_forecast_by_all_draws() -> None:
+    """Ends that are no limit leave mean, sd and quantiles as they are, but for sampling."""
+    x = np.random.default_rng(0).normal(size=30)
+    table = pa.table({"a": pa.array(x, mask=np.arange(30) < 3), "b": x**2})
+    options = {"model": "glfm", "chains": 2, "warmup": 3, "draws": 10, "threads": 1}
+    done = impute(table, {"columns": {"*": "real"}}, **options)
+    first, second = done.posterior.chains
+    raised = tuple(
+        replace(draw, latent=replace(draw.latent, B=draw.latent.B + 2.0 * (draw.latent.B != 0.0)))
+        for draw in second
+    )
+    posterior = replace(done.posterior, chains=(first, raised), recalibration=None)
+    cells, ends, at = {0: np.arange(3)}, {0: np.full((3, 2), [-1e6, 1e6])}, (0.2, 0.5, 0.8)
+    plain, between = (predict(posterior, cells, at, ends=e)[0] for e in ({}, ends))
+    assert np.all(plain.mean - predict(replace(posterior, chains=(first,)), cells)[0].mean > 0.5)
+    np.testing.assert_allclose(between.mean, plain.mean, atol=0.25)
+    np.testing.assert_allclose(between.sd, plain.sd, rtol=0.12)
+    np.testing.assert_allclose(between.quantiles, plain.quantiles, atol=0.4)
