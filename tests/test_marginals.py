@@ -7,11 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.special import ndtr, ndtri
 
 from glfm_cli import impute
-from glfm_cli.inference.joint_draws import STEP, Z, _quantile
+from glfm_cli.inference.joint_draws import STEP, Z, _interpolate, _quantile
 from glfm_cli.inference.one_draw import _redraw
 from glfm_cli.inference.predictive import Marginal, predict
+from glfm_cli.links.averages import NumberAverage
+from glfm_cli.links.law import normal
+from glfm_cli.schema import ColumnType
+from tests.statistical.bsvd_prior import make_links
 
 
 def test_beside_a_heap_quantiles_jump_half_way() -> None:
@@ -25,6 +30,17 @@ def test_beside_a_heap_quantiles_jump_half_way() -> None:
     assert _quantile(middle + 1e-9, Z, own) == own[k + 1]
     on_line = _quantile(0.5 * (Z[k + 1] + Z[k + 2]), Z, own)
     assert on_line == pytest.approx(0.5 * (own[k + 1] + own[k + 2]))
+
+
+def test_a_value_with_much_of_the_probability_has_the_scores_of_its_knots() -> None:
+    """All between the first and the last, in probability; of an end all that is left, too."""
+    scores, knots = np.array([-2.0, -1.0, 0.5, 1.0, 2.0]), np.array([[0.0, 1.0, 1.0, 1.0, 4.0]])
+    inside = [_interpolate(np.ones(1), knots, scores, within)[0] for within in (0.0, 0.5, 1.0)]
+    middle = 0.5 * (ndtr(-1.0) + ndtr(1.0))
+    np.testing.assert_allclose(inside, [-1.0, ndtri(middle), 1.0], atol=1e-12)
+    ends = np.array([[1.0, 1.0, 2.0, 3.0, 3.0]])
+    first, last = (_interpolate(np.array([x]), ends, scores, 0.5)[0] for x in (1.0, 3.0))
+    np.testing.assert_allclose(ndtr([first, last]), [ndtr(-1.0) / 2, (1.0 + ndtr(1.0)) / 2])
 
 
 def test_two_cells_are_drawn_given_that_one_is_less() -> None:
@@ -80,3 +96,16 @@ def test_cells_between_ends_are_forecast_by_all_draws() -> None:
     np.testing.assert_allclose(between.mean, plain.mean, atol=0.25)
     np.testing.assert_allclose(between.sd, plain.sd, rtol=0.12)
     np.testing.assert_allclose(between.quantiles, plain.quantiles, atol=0.4)
+
+
+@pytest.mark.parametrize("draws", [[(0.4, 1.0)], [(-1.0, 0.01), (1.0, 0.01)]])
+def test_sds_are_multiplied_by_what_a_correction_does_to_them(
+    draws: list[tuple[float, float]],
+) -> None:
+    """F^2 is the law of the larger of two: of two normals, and of two that are -1 or 1."""
+    (link,) = make_links(ColumnType.REAL)
+    average = NumberAverage(link, 1, len(draws))
+    for mean, var in draws:
+        average.add(normal(np.full((1, 1), mean), var), {}, 1.0, quantiles=True)
+    expected = (1.0 - 1.0 / np.pi) ** 0.5 if len(draws) == 1 else (0.75 + 0.01) ** 0.5
+    assert average.sd_ratio(np.square) == pytest.approx([expected], rel=0.03)
