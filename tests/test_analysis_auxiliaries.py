@@ -131,6 +131,26 @@ def test_a_version_for_which_a_regressor_has_no_value_is_impossible() -> None:
         assert found[:3] == pytest.approx([norm.logpdf(1.0, 1.0, 2**0.5), expected, 0.0])
 
 
+def test_the_prior_of_coefficients_is_that_of_observed_columns_whatever_is_drawn() -> None:
+    table = pa.table({"y": np.arange(6.0), "x": [1.0, None, None, 2.0, 0.5, 0.9]})
+    _, data, _ = prepare(table, {"columns": dict.fromkeys("yx", "real")}, settings=PLAIN)
+    priors = []
+
+    class Noted(Linear):
+        def draw(self, seen: Seen, last: Any, rng: np.random.Generator) -> RegressionDraw:
+            priors.append(seen.prior)
+            return super().draw(seen, last, rng)
+
+    law = Law(replace(read_regression("y ~ x", data.columns), family=Noted()), within=False)
+    for x in (0.0, 70.0):
+        xs = {"y": np.arange(6.0), "x": np.array([1.0, x, -x, 2.0, 0.5, 0.9])}
+        law.draw(xs, np.random.default_rng(0))
+    seen = np.array([1.0, 2.0, 0.5, 0.9])
+    expected = np.outer([1.0, seen.mean()], [1.0, seen.mean()]) + np.diag([0.0, seen.var()])
+    for prior in priors:
+        np.testing.assert_allclose(prior, expected)
+
+
 def test_coefficients_are_drawn_by_missing_responses_that_lie_inside() -> None:
     """Against draws weighed by what lies inside, of which a part of the law does not."""
     y = np.append([0.3, 1.2, 0.1, 0.8, 1.9, 0.4, 0.7, 0.2], [0.5, 0.1, 0.9, 1.4])

@@ -78,7 +78,10 @@ def test_coefficient_and_dispersion_of_counts_have_their_posterior() -> None:
     [
         (lambda rng, mean: rng.poisson(mean), "poisson"),
         (lambda rng, mean: rng.poisson(mean * rng.gamma(1.0, 1.0, mean.size)), "negbin"),
+        (lambda rng, mean: rng.poisson(mean / 60.0), "poisson"),  # rare events
+        (lambda rng, mean: rng.poisson(mean / 300.0), "poisson"),
         (lambda rng, mean: rng.binomial(6, mean / 16.0), "linear"),
+        (lambda rng, mean: np.full(mean.size, 3), "linear"),
         (lambda rng, mean: np.rint(rng.normal(120 + mean, 18.0)), "linear"),
     ],
 )

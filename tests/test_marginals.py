@@ -13,8 +13,8 @@ from glfm_cli import impute
 from glfm_cli.inference.joint_draws import STEP, Z, _interpolate, _quantile
 from glfm_cli.inference.one_draw import _redraw
 from glfm_cli.inference.predictive import Marginal, predict
-from glfm_cli.links.averages import NumberAverage
-from glfm_cli.links.law import normal
+from glfm_cli.links.averages import LevelAverage, NumberAverage
+from glfm_cli.links.law import Probabilities, normal
 from glfm_cli.schema import ColumnType
 from tests.statistical.bsvd_prior import make_links
 
@@ -109,3 +109,16 @@ def test_sds_are_multiplied_by_what_a_correction_does_to_them(
         average.add(normal(np.full((1, 1), mean), var), {}, 1.0, quantiles=True)
     expected = (1.0 - 1.0 / np.pi) ** 0.5 if len(draws) == 1 else (0.75 + 0.01) ** 0.5
     assert average.sd_ratio(np.square) == pytest.approx([expected], rel=0.03)
+
+
+def test_codes_of_ordered_levels_have_the_moments_of_averaged_probabilities() -> None:
+    (link,) = make_links(ColumnType.ORDINAL)
+    average = LevelAverage(link, 2)
+    p = np.random.default_rng(0).dirichlet(np.ones(link.n_levels), (2, 2))
+    for one, share in zip(p, (0.25, 0.75), strict=True):
+        average.add(Probabilities(one), {}, share, quantiles=False)
+    found, whole, codes = average.result((), lambda q: q), 0.25 * p[0] + 0.75 * p[1], np.arange(4)
+    mean = whole @ codes[: link.n_levels]
+    variance = np.sum(whole * (codes[: link.n_levels] - mean[:, None]) ** 2, axis=1)
+    np.testing.assert_allclose(found.mean, mean)
+    np.testing.assert_allclose(found.sd, np.sqrt(variance))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import beta, kstest, multivariate_normal
+from scipy.stats import beta, gamma, kstest, multivariate_normal
 
 from glfm_cli._kernels._mixture import place_rows
 from glfm_cli.errors import UsageError
@@ -122,6 +122,17 @@ def test_sticks_are_drawn_from_their_conditional(seed: int) -> None:
         drawn.append(state.sticks.copy())
     for stick, n, after in zip(np.array(drawn).T, (3, 1, 0), (27, 26, 26), strict=True):
         assert kstest(stick, beta(1 + n, 1.5 + after).cdf).pvalue > 1e-4
+
+
+def test_the_concentration_is_drawn_given_the_sticks(seed: int) -> None:
+    """alpha | V ~ Gamma(a + H - 1, rate b - sum of log(1 - V))."""
+    state, streams, drawn = chain_of(seed).state, Streams(seed, 1), []
+    state.sticks[:] = [0.6, 0.3, 0.8]
+    for _ in range(3000):
+        Mixture().finish(state, streams)
+        drawn.append(state.alpha)
+    rate = state.config.alpha_rate - np.log([0.4, 0.7, 0.2]).sum()
+    assert kstest(drawn, gamma(state.config.alpha_shape + 3, scale=1.0 / rate).cdf).pvalue > 1e-3
 
 
 def test_places_and_covariances_are_drawn_from_their_conditional(seed: int) -> None:
