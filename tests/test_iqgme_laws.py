@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_t
+from scipy.stats import ks_2samp, multivariate_t
 
-from glfm_cli.latent.iqgme import Experts, IqgmeConfig, KnownRows
-from glfm_cli.latent.iqgme.gibbs import GibbsState, draw_rows
-from glfm_cli.latent.iqgme.gibbs_draw import Drawn
+from glfm_cli.latent.iqgme import Experts, IqgmeConfig, KnownRows, label_law
+from glfm_cli.latent.iqgme.gibbs import GibbsState, _draw_weights, draw_rows
+from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_prior
 from glfm_cli.latent.iqgme.prior import Prior
+from tests.iqgme_problems import choices, signs
 
 
-def experts() -> Experts:
-    """Return two experts of three features, without a label."""
-    q = Experts.from_prior(Prior.of(IqgmeConfig(experts=2), 3), 2, 0)
+def experts(K: int = 0) -> Experts:
+    """Return two experts of three features and a label of K variables."""
+    q = Experts.from_prior(Prior.of(IqgmeConfig(experts=2), 3), 2, K)
     rng = np.random.default_rng(0)
     root = rng.normal(size=(2, 3, 3))
     q.m, q.u, q.nu = rng.normal(size=(2, 3)), np.array([1.5, 4.0]), np.array([4.5, 9.0])
@@ -59,3 +60,38 @@ def test_gaps_of_which_something_is_told_are_drawn_given_it(seed: int) -> None:
     np.testing.assert_array_equal(state.x[:, 0], 0.7)
     np.testing.assert_allclose(state.x[:, 1:].mean(axis=0), cov @ pull, atol=0.06)
     np.testing.assert_allclose(np.cov(state.x[:, 1:].T), cov, atol=0.05)
+
+
+def test_scores_of_rows_with_a_gap_are_as_unsure_as_weights_and_gap() -> None:
+    """Var(w' [x, 1]) of independent w and x, both with a covariance, beside noise of 1."""
+    q, rng = experts(1), np.random.default_rng(2)
+    root = rng.normal(size=(2, 4, 4))
+    q.mw, q.Sw = rng.normal(size=(2, 1, 4)), 0.3 * root @ np.swapaxes(root, 1, 2)
+    q.refresh()
+    x, known = np.array([[0.4, -0.7, 0.0]]), np.array([[True, True, False]])
+    found = label_law(KnownRows(x, known, signs(np.ones(1)), np.zeros(1, dtype=bool)), q)
+    for h in range(2):
+        C = 1.0 / q.nB[h, 2, 2]
+        gap = q.m[h, 2] - C * q.nB[h, 2, :2] @ (x[0, :2] - q.m[h, :2])
+        full = np.array([*x[0, :2], gap, 1.0])
+        var = 1.0 + full @ q.Sw[h] @ full + C * (q.mw[h, 0, 2] ** 2 + q.Sw[h, 2, 2])
+        assert found.mean[h, 0, 0] == pytest.approx(full @ q.mw[h, 0])
+        assert found.var[h, 0, 0] == pytest.approx(var)
+
+
+def test_weights_of_two_utilities_and_their_precisions_keep_their_prior(seed: int) -> None:
+    """A draw given scores that were drawn by them, of three levels, has the law it began with."""
+    config = IqgmeConfig(weight_shape=3.0, weight_rate=2.0, rate_shape=4.0, weight_center=0.5)
+    rng, prior = np.random.default_rng(seed), Prior.of(config, 1)
+    x, z = np.array([[0.5], [-1.0], [2.0], [0.3], [1.1]]), np.array([0, 0, 1, 1, 0])
+    rows = KnownRows(x, np.ones((5, 1), bool), choices(np.zeros(5, int), 3, 1), np.ones(5, bool))
+    before, after = [], []
+    for _ in range(800):
+        q = draw_prior(prior, 3, 2, rng)
+        before.append([*np.log(q.lam), q.zeta[1, 0], q.mw[0, 1, 0], q.mw[2, 0, 1]])
+        t = np.einsum("nkp,np->nk", q.mw[z], np.column_stack([x, np.ones(5)]))
+        state = GibbsState(q, z, x, t + rng.standard_normal((5, 2)))
+        _draw_weights(state, rows, prior, rng)
+        after.append([*np.log(q.lam), q.zeta[1, 0], q.mw[0, 1, 0], q.mw[2, 0, 1]])
+    for one, two in zip(np.transpose(before), np.transpose(after), strict=True):
+        assert ks_2samp(one, two).pvalue > 1e-3

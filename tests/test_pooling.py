@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import digamma
 
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.features import take
@@ -73,6 +74,14 @@ def test_weights_are_near_their_posterior_mean(seed: int) -> None:
         like = np.log(np.exp(log_p) @ np.array([w, 1.0 - w])).sum(axis=0)
         exact = np.average(w, weights=np.exp(like - like.max()))
         assert stacking_weights(log_p)[0] == pytest.approx(exact, abs=0.1)
+
+
+def test_weights_are_where_the_best_law_of_its_kind_stays() -> None:
+    """a_k = 1 + sum_n r_nk, r_nk ~ p_k(y_n) exp(digamma(a_k)), of few labels."""
+    log_p = np.array([[-0.1, -3.0, -2.0], [-0.2, -4.0, -1.0], [-2.0, -0.3, -0.4]])
+    a = stacking_weights(log_p) * (3 + 3)
+    r = np.exp(log_p + digamma(a))
+    np.testing.assert_allclose(a, 1.0 + (r / r.sum(axis=1, keepdims=True)).sum(axis=0), atol=1e-4)
 
 
 # Folds -----------------------------------------------------------------------------------------

@@ -270,3 +270,22 @@ def test_a_row_without_cells_is_predicted_from_its_covariates(seed: int) -> None
         left, right = chain.state.sides()
         total += left[:20] @ right.T / 60
     assert np.corrcoef(total.ravel(), truth[:20].ravel())[0, 1] > 0.95
+
+
+def test_new_columns_without_cells_have_the_prior_of_their_components(seed: int) -> None:
+    """s_k V_jk ~ N(0, s_k^2 / J), J the columns of the fit."""
+    rng = np.random.default_rng(seed)
+    config = BsvdConfig(max_components=1, initial_components=1)
+    state = chain_of(rng.normal(size=(8, 5)), np.ones((8, 5), bool), config).state
+    state.s[0] = 4.0
+    draw = Bsvd().draw(state)
+    seen = np.zeros((8, 1005), bool)
+    seen[:, :5] = True
+    more = chain_of(np.zeros(seen.shape), seen, config)
+    found = Bsvd().fold_in(
+        draw, config, more.cells, lambda eta: None,
+        lambda eta, rows: eta, 1, rng,
+    )  # fmt: skip
+    drawn = found.right[5:, 0]
+    assert drawn.std() == pytest.approx(4.0 / 5.0**0.5, rel=0.1)
+    assert drawn.mean() == pytest.approx(0.0, abs=0.25)
