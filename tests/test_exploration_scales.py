@@ -61,3 +61,13 @@ def test_few_rows_with_a_feature_or_without_are_no_evidence(share: float, counts
     )
     crossed: Any = SimpleNamespace(rows=np.arange(100), probability=np.full((1, 100, 1), share))
     assert _seen(crossed, 0, scale).enough.tolist() == [[counts]]
+
+
+def test_a_feature_is_as_stable_as_other_chains_have_it() -> None:
+    phi = np.array([[0.9, 0.1], [0.8, 0.6], [0.2, -0.7], [0.5, 0.3], [0.1, 0.0]])
+    none = np.zeros((5, 2), int)
+    chain = np.array([0, 0, 1, 1, 2])
+    matches = Matches(chain, np.arange(5), none, phi, own=0)
+    np.testing.assert_allclose(matches.stability(), [[0.5, 0.5], [0.0, 0.0]])
+    alone = Matches(np.zeros(5, int), np.arange(5), none, phi, own=0)
+    np.testing.assert_allclose(alone.stability(), [[0.6, 0.4]])
