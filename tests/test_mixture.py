@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import beta, gamma, kstest, multivariate_normal
+from scipy.stats import beta, gamma, invgamma, kstest, multivariate_normal
 
 from glfm_cli._kernels._mixture import place_rows
 from glfm_cli.errors import UsageError
@@ -16,6 +16,7 @@ from glfm_cli.latent.mixture.sampler import (
     MixtureConfig,
     MixtureDraw,
     _draw_components,
+    _draw_noise,
 )
 from glfm_cli.latent.model import Problem, Sizes
 from glfm_cli.streams import Streams
@@ -133,6 +134,20 @@ def test_the_concentration_is_drawn_given_the_sticks(seed: int) -> None:
         drawn.append(state.alpha)
     rate = state.config.alpha_rate - np.log([0.4, 0.7, 0.2]).sum()
     assert kstest(drawn, gamma(state.config.alpha_shape + 3, scale=1.0 / rate).cdf).pvalue > 1e-3
+
+
+def test_noise_variances_are_drawn_given_the_cells_that_are_seen(seed: int) -> None:
+    chain, drawn = chain_of(seed), []
+    state, config, rng = chain.state, chain.state.config, np.random.default_rng(seed)
+    state.eta[:] = chain.cells.y + np.where(state.seen, 0.4, 9.0)
+    n = int(state.seen[:, 0].sum())
+    assert n < len(state.eta)
+    for _ in range(3000):
+        _draw_noise(state, chain.cells.y, rng)
+        drawn.append(state.noise[0])
+    law = invgamma(config.noise_shape + n / 2, scale=config.noise_rate + n * 0.16 / 2)
+    assert kstest(drawn, law.cdf).pvalue > 1e-3
+    assert np.all(state.noise[1:] == 1.0)
 
 
 def test_places_and_covariances_are_drawn_from_their_conditional(seed: int) -> None:
