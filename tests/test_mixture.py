@@ -95,6 +95,23 @@ def test_the_law_of_missing_eta_is_normal_given_the_others(seed: int) -> None:
     assert np.allclose(var[1], np.diag(Sigma[0]))
 
 
+def test_the_law_of_utilities_has_their_covariance_and_noise(seed: int) -> None:
+    """Of a column of two latent numbers beside one that is seen."""
+    rng = np.random.default_rng(seed)
+    mu, Sigma = components(rng, 1, 3)
+    eta, seen = rng.standard_normal((1, 3)), np.array([[1, 0, 0]], dtype=np.uint8)
+    draw = MixtureDraw(
+        eta, np.zeros(1, np.int32), seen, np.zeros(1), mu, Sigma, np.array([0.5, 0.7]),
+        ((0, 1), (1, 3)),
+    )  # fmt: skip
+    law = Mixture().cells_law(draw, slice(None)).column(1)
+    gain = Sigma[0, 0, 1:] / Sigma[0, 0, 0]
+    cov = Sigma[0, 1:, 1:] - np.outer(gain, Sigma[0, 0, 1:]) + 0.7 * np.eye(2)
+    assert law.means[0, 0] == pytest.approx(mu[0, 1:] + gain * (eta[0, 0] - mu[0, 0]))
+    assert law.variances[0, 0] == pytest.approx(np.diag(cov))
+    assert law.covariance[0, 0] == pytest.approx(cov)
+
+
 def chain_of(seed: int) -> Any:
     """A chain of a small table of two numbers, after a few sweeps."""
     from glfm_cli.schema import ColumnType
