@@ -13,6 +13,8 @@ from glfm_cli import impute
 from glfm_cli.inference.joint_draws import STEP, Z, _interpolate, _quantile
 from glfm_cli.inference.one_draw import _redraw
 from glfm_cli.inference.predictive import Marginal, predict
+from glfm_cli.inference.recalibration import Recalibration
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.links.averages import LevelAverage, NumberAverage
 from glfm_cli.links.law import Probabilities, normal
 from glfm_cli.schema import ColumnType
@@ -122,3 +124,17 @@ def test_codes_of_ordered_levels_have_the_moments_of_averaged_probabilities() ->
     variance = np.sum(whole * (codes[: link.n_levels] - mean[:, None]) ** 2, axis=1)
     np.testing.assert_allclose(found.mean, mean)
     np.testing.assert_allclose(found.sd, np.sqrt(variance))
+
+
+def test_densities_inside_bounds_that_were_corrected_add_up_to_one() -> None:
+    x = np.random.default_rng(1).normal(size=30)
+    table = pa.table({"a": pa.array(x, mask=np.arange(30) < 3), "b": x**2})
+    types = {"a": {"type": "real", "bounds": [-1.0, 9.0], "transform": "none"}, "b": "real"}
+    table = table.set_column(0, "a", pa.array(np.maximum(x, -1.0), mask=np.arange(30) < 3))
+    options = {"model": "glfm", "chains": 1, "warmup": 3, "draws": 5, "threads": 1}
+    done = impute(table, {"columns": types}, **options)
+    by = Recalibration(np.ones(2), np.array([[0.5, 0.3, 0.0, 0.1], [0.0] * 4]))
+    posterior = replace(done.posterior, recalibration=by)
+    at = np.linspace(-1.0, 9.0, 4002)[1:]
+    log_p = log_scores(posterior, {0: np.zeros(at.size, int)}, {0: at})[0]
+    assert np.sum(np.exp(log_p)) * (at[1] - at[0]) == pytest.approx(1.0, abs=3e-3)

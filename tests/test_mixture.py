@@ -208,6 +208,14 @@ def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:
             model.unpack({**model.pack(draw), name: wrong}, Sizes(N, S, draw.spans))
 
 
+def test_a_chain_goes_on_with_the_sticks_of_its_draw(seed: int) -> None:
+    chain = chain_of(seed)
+    draw, streams = Mixture().draw(chain.state), Streams(seed, 2)
+    again = Mixture().resume(draw, chain.cells, chain.state.config, streams)
+    np.testing.assert_allclose(again.log_pi, draw.log_pi, rtol=1e-9)
+    np.testing.assert_allclose(again.sticks, chain.state.sticks, rtol=1e-9)
+
+
 def test_settings_out_of_range_are_said() -> None:
     for name, value in (("components", 0), ("noise_rate", 0.0), ("component_degrees", 1.0)):
         with pytest.raises(UsageError, match=name):
