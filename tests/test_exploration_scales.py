@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from glfm_cli.exploration.evidence import _averages, _ObservedCells, _seen
+from glfm_cli.exploration.features import explained
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.stability import Matches, membership_probability
 from glfm_cli.latent.glfm import Glfm
+from glfm_cli.links.law import normal
+from glfm_cli.schema import ColumnType
+from tests.statistical.bsvd_prior import make_links
 
 
 def test_a_value_at_the_end_of_a_bin_is_in_it() -> None:
@@ -71,3 +75,14 @@ def test_a_feature_is_as_stable_as_other_chains_have_it() -> None:
     np.testing.assert_allclose(matches.stability(), [[0.5, 0.5], [0.0, 0.0]])
     alone = Matches(np.zeros(5, int), np.arange(5), none, phi, own=0)
     np.testing.assert_allclose(alone.stability(), [[0.6, 0.4]])
+
+
+def test_a_feature_that_all_rows_have_explains_nothing() -> None:
+    """Features are averaged out, not taken away: others explain what rows differ by."""
+    (link,) = make_links(ColumnType.REAL)
+    Z, B = np.column_stack([np.ones(6), np.arange(6) % 2]), np.array([[2.0], [1.5]])
+    scale: Any = SimpleNamespace(
+        link=link, d=0, law=normal, encoded=SimpleNamespace(scored=link.value((Z @ B)[:, 0]))
+    )
+    shown: Any = SimpleNamespace(Z=Z, B=B, eta=Z @ B, noise=np.array([0.5]), params=[{}])
+    np.testing.assert_allclose(explained(shown, [scale]), [0.0, 1.0])

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from scipy.stats import gamma
 
-from glfm_cli.latent.iqgme import Experts, IqgmeConfig
+from glfm_cli.latent.iqgme import Experts, IqgmeConfig, KnownRows
+from glfm_cli.latent.iqgme.deviation_scale import FOLDS, _fold, foretold, see
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Statistics
+from glfm_cli.latent.iqgme.forms import Full
 from glfm_cli.latent.iqgme.merges import candidates, evidence
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.usage import choose
+from tests.iqgme_problems import signs
 
 PRIOR = Prior.of(IqgmeConfig(experts=3), 2)
 
@@ -91,3 +94,20 @@ def test_experts_are_joined_where_one_and_an_empty_one_have_more_evidence() -> N
                 expected.append((a, b))
     assert sorted(found) == expected
     assert 0 < len(expected) < 3
+
+
+def test_labels_are_foretold_once_each_and_by_nothing_where_tasks_are_strangers() -> None:
+    config, rng, tables = IqgmeConfig(experts=3), np.random.default_rng(4), []
+    for _ in range(3):
+        x = rng.normal(size=(20, 2))
+        label = signs(x[:, 0] + 0.3 * rng.normal(size=20) > 0.0)
+        tables.append(KnownRows(x, np.ones((20, 2), bool), label, np.ones(20, bool)))
+    form = Full(config, 2)
+    seen = see(tables, form, lambda: False)
+    assert seen is not None
+    of_folds = [_fold(seen, form.prior.rules, 10.0, seen.fold == i) for i in range(FOLDS)]
+    assert foretold(seen, form.prior.rules, 10.0, lambda: False) == pytest.approx(sum(of_folds))
+    # Of a task none of whose labels is seen, rules of its own say nothing where they are that wide.
+    none = _fold(seen, form.prior.rules, 1e-9, seen.task == 0)
+    assert none == pytest.approx(20 * np.log(0.5), abs=0.05)
+    assert _fold(seen, form.prior.rules, 1e9, seen.task == 0) > 10 * np.log(0.5)
