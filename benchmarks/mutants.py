@@ -43,6 +43,7 @@ WALK, FAMILIES = "completion/analysis/walk.py", "completion/analysis/families.py
 COUNTS, REGRESSION = "completion/analysis/counts.py", "completion/analysis/formula.py"
 CHECKS, TOLD = "completion/analysis/checks.py", "completion/analysis/told.py"
 ANALYSIS_LAWS, BESIDE = "tests/test_analysis_laws.py", "tests/test_analysis_auxiliaries.py"
+ANALYSIS_COUNTS = "tests/test_analysis_counts.py"
 SURVIVAL, TIMES = "completion/analysis/survival.py", "tests/test_analysis_survival.py"
 ANALYSIS_LIMITS = "tests/test_analysis_limits.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
@@ -555,19 +556,19 @@ MUTANTS = {
         ANALYSIS_LAWS,
     ),
     "a dispersion without the Jacobian of its logarithm": Mutant(
-        COUNTS, "t + 2.0 * float(log_expit(-t))", "2.0 * float(log_expit(-t))", ANALYSIS_LAWS
+        COUNTS, "t + 2.0 * float(log_expit(-t))", "2.0 * float(log_expit(-t))", ANALYSIS_COUNTS
     ),
     "counts with the inverse of their dispersion": Mutant(
-        COUNTS, "rng.gamma(1.0 / at.s2, at.s2", "rng.gamma(at.s2, 1.0 / at.s2", ANALYSIS_LAWS
+        COUNTS, "rng.gamma(1.0 / at.s2, at.s2", "rng.gamma(at.s2, 1.0 / at.s2", ANALYSIS_COUNTS
     ),
     "laws of counts compared without their sizes": Mutant(
-        COUNTS, 'return p + (name != "poisson") -', "return p -", ANALYSIS_LAWS
+        COUNTS, 'return p + (name != "poisson") -', "return p -", ANALYSIS_COUNTS
     ),
     "normal errors of counts by their density": Mutant(
         COUNTS,
         "log_p = log_interval((away - 0.5) / sd, (away + 0.5) / sd)",
         "log_p = -0.5 * (away / sd) ** 2 - np.log(np.sqrt(2.0 * np.pi) * sd)",
-        ANALYSIS_LAWS,
+        ANALYSIS_COUNTS,
     ),
     "columns that tell of a response through its regressors": Mutant(
         CHECKS, "_residuals(_residuals(X[known], V), rest)", "_residuals(V, rest)", ANALYSIS_LAWS
@@ -1207,7 +1208,7 @@ MUTANTS = {
         "inference/stacking.py",
         "log_p = log_p[np.isfinite(log_p.max(axis=1, initial=-np.inf))]",
         "pass",
-        "tests/test_stacking.py",
+        "tests/test_stacking_weights.py",
     ),
     "medians past a half": Mutant(
         "inference/predictive.py",
