@@ -20,11 +20,11 @@ def test_an_intercept_that_nothing_limits_has_the_posterior_of_its_prior(
     mean = p @ b / p.sum()
     sd = np.sqrt(p @ (b - mean) ** 2 / p.sum())
     rng, at, drawn = np.random.default_rng(seed), None, []
-    for _ in range(1_500):
+    for _ in range(2_500):
         at = family.draw(Seen(np.array(y), X, np.eye(1)), at, rng)
         drawn.append(at.b[0])
-    assert np.mean(drawn) == pytest.approx(mean, abs=0.15 * sd)
-    assert np.std(drawn) == pytest.approx(sd, rel=0.15)
+    assert np.mean(drawn) == pytest.approx(mean, abs=0.22 * sd)
+    assert np.std(drawn) == pytest.approx(sd, rel=0.2)
 
 
 def test_a_slope_of_which_nothing_is_seen_is_as_wide_as_its_prior(seed: int) -> None:

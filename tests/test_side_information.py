@@ -70,9 +70,9 @@ def test_precisions_of_coefficients_have_their_law_given_squares(seed: int) -> N
     assert np.std(found) == pytest.approx(sd, rel=0.05)
 
 
-def test_a_component_is_switched_on_by_its_evidence_around_what_covariates_say(seed: int) -> None:
+def test_a_component_is_switched_on_by_its_evidence_around_what_covariates_say() -> None:
     """Against dense laws of rows: N(s m_i V, s^2 V V' / I + noise) with it, N(0, noise) without."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(20260101)  # of which both are likely
     x, R = np.zeros((6, 4)), np.array([[-1.0], [-0.5], [0.2], [0.4], [0.9], [1.1]])
     config = BsvdConfig(max_components=2, initial_components=1, candidates=1)
     state = chain_of(x, np.ones((6, 4), bool), config, R).state
