@@ -43,6 +43,7 @@ WALK, FAMILIES = "completion/analysis/walk.py", "completion/analysis/families.py
 COUNTS, REGRESSION = "completion/analysis/counts.py", "completion/analysis/formula.py"
 CHECKS, TOLD = "completion/analysis/checks.py", "completion/analysis/told.py"
 ANALYSIS_LAWS, BESIDE = "tests/test_analysis_laws.py", "tests/test_analysis_auxiliaries.py"
+ANALYSIS_COUNTS = "tests/test_analysis_counts.py"
 SURVIVAL, TIMES = "completion/analysis/survival.py", "tests/test_analysis_survival.py"
 ANALYSIS_LIMITS = "tests/test_analysis_limits.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
@@ -555,13 +556,19 @@ MUTANTS = {
         ANALYSIS_LAWS,
     ),
     "a dispersion without the Jacobian of its logarithm": Mutant(
-        COUNTS, "t + 2.0 * float(log_expit(-t))", "2.0 * float(log_expit(-t))", ANALYSIS_LAWS
+        COUNTS, "t + 2.0 * float(log_expit(-t))", "2.0 * float(log_expit(-t))", ANALYSIS_COUNTS
     ),
     "counts with the inverse of their dispersion": Mutant(
-        COUNTS, "rng.gamma(1.0 / at.s2, at.s2", "rng.gamma(at.s2, 1.0 / at.s2", ANALYSIS_LAWS
+        COUNTS, "rng.gamma(1.0 / at.s2, at.s2", "rng.gamma(at.s2, 1.0 / at.s2", ANALYSIS_COUNTS
     ),
     "laws of counts compared without their sizes": Mutant(
-        COUNTS, 'p + (name != "poisson") - log_p', "p - log_p", ANALYSIS_LAWS
+        COUNTS, 'return p + (name != "poisson") -', "return p -", ANALYSIS_COUNTS
+    ),
+    "normal errors of counts by their density": Mutant(
+        COUNTS,
+        "log_p = log_interval((away - 0.5) / sd, (away + 0.5) / sd)",
+        "log_p = -0.5 * (away / sd) ** 2 - np.log(np.sqrt(2.0 * np.pi) * sd)",
+        ANALYSIS_COUNTS,
     ),
     "columns that tell of a response through its regressors": Mutant(
         CHECKS, "_residuals(_residuals(X[known], V), rest)", "_residuals(V, rest)", ANALYSIS_LAWS
@@ -1187,6 +1194,409 @@ MUTANTS = {
         "range(TRIES if self.equations else 0)",
         "range(0)",
         "tests/test_relations.py",
+    ),
+    "drift with what is by chance": Mutant(
+        "inference/precision.py",
+        "float(sizes[0]) - by_chance, 0.0",
+        "float(sizes[0]), 0.0",
+        "tests/test_precision.py",
+    ),
+    "draws that are worth half": Mutant(
+        "inference/precision.py",
+        "2.0 * (0.6745 / self.typical) ** 2",
+        "(0.6745 / self.typical) ** 2",
+        "tests/test_precision.py",
+    ),
+    "halves of chains that overlap": Mutant(
+        "inference/chain_means.py",
+        "(a + b) // 2, b)",
+        "(a + b + 1) // 2 + 1, b)",
+        "tests/test_precision.py",
+    ),
+    "errors of levels in units of their variance": Mutant(
+        "inference/predictive.py", "np.sqrt(p * (1 - p))", "p * (1 - p)", "tests/test_precision.py"
+    ),
+    "precision of the cells before": Mutant(
+        "inference/precision.py",
+        "found[d] = rows[here - start]",
+        "found[d] = rows[here - start - 1]",
+        "tests/test_precision.py",
+    ),
+    "powers of levels whatever the width of their prior": Mutant(
+        "inference/hidden_cells.py",
+        "- np.log(EXPONENT_SD) - 0.5 * np.log(max(curvature, 1.0))",
+        "",
+        "tests/test_recalibration_evidence.py",
+    ),
+    "cells that nobody thought possible weigh candidates": Mutant(
+        "inference/stacking.py",
+        "log_p = log_p[np.isfinite(log_p.max(axis=1, initial=-np.inf))]",
+        "pass",
+        "tests/test_stacking_weights.py",
+    ),
+    "medians past a half": Mutant(
+        "inference/predictive.py",
+        "upto < one - ROUNDING",
+        "upto <= one + ROUNDING",
+        "tests/test_marginals.py",
+    ),
+    "levels that are numbers spread about their codes": Mutant(
+        "inference/predictive.py",
+        "away = numbers - mean[:, None]",
+        "away = numbers - self.mean[:, None]",
+        "tests/test_marginals.py",
+    ),
+    "cells between ends by half of the draws": Mutant(
+        "inference/predictive.py",
+        "(np.arange(SAMPLES) + 0.5) / SAMPLES)",
+        "(np.arange(SAMPLES) + 0.5) / SAMPLES / 2.0)",
+        "tests/test_marginals.py",
+    ),
+    "variances of cells between ends for their sds": Mutant(
+        "inference/predictive.py",
+        "x.mean(axis=0), x.std(axis=0)",
+        "x.mean(axis=0), x.var(axis=0)",
+        "tests/test_marginals.py",
+    ),
+    "steps of a forecast that begin a knot early": Mutant(
+        "inference/joint_draws.py",
+        "np.where(left > 0, ndtr(scores[np.minimum(left, last + 1)]), 0.0)",
+        "np.where(left > 0, ndtr(scores[np.minimum(left - 1, last + 1)]), 0.0)",
+        "tests/test_marginals.py",
+    ),
+    "heaps that never jump down": Mutant(
+        "inference/joint_draws.py",
+        "z >= 0.5 * (scores[k] + scores[k + 1])",
+        "z >= scores[k]",
+        "tests/test_marginals.py",
+    ),
+    "one of two cells in order drawn again": Mutant(
+        "inference/one_draw.py",
+        "sample(first, low), sample(second, high)",
+        "sample(first, low), found[second][high]",
+        "tests/test_marginals.py",
+    ),
+    "corrected densities inside bounds at places of all": Mutant(
+        "inference/scoring.py",
+        ".T / posterior.n_draws / within",
+        ".T / posterior.n_draws",
+        "tests/test_marginals.py",
+    ),
+    "corrected sds on a grid of the means": Mutant(
+        "links/averages.py",
+        "sd**2 + (mean - centre[:, None]) ** 2",
+        "(mean - centre[:, None]) ** 2 + 1e-9",
+        "tests/test_marginals.py",
+    ),
+    "second moments of codes for variances": Mutant(
+        "links/averages.py", "p @ codes**2 - mean**2", "p @ codes**2", "tests/test_marginals.py"
+    ),
+    "parts drawn outside of what is known of them": Mutant(
+        "inference/equations.py",
+        "of.allowed(self.i, at, x, cells, ends) & of",
+        "of",
+        "tests/test_equations.py",
+    ),
+    "events at the end of a piece in the next": Mutant(
+        "completion/analysis/survival.py",
+        "np.searchsorted(self.cuts, np.abs(y))",
+        "np.searchsorted(self.cuts, np.abs(y), 'right')",
+        TIMES,
+    ),
+    "versions without a regressor's value": Mutant(
+        "completion/analysis/walk.py",
+        "out = np.where(unknown, 0.0, -np.inf)",
+        "out = np.where(unknown, 0.0, 0.0)",
+        BESIDE,
+    ),
+    "priors that follow what is drawn": Mutant(
+        "completion/analysis/walk.py", "seen._replace(prior=self.prior)", "seen", BESIDE
+    ),
+    "counts seen with the noise of the first column": Mutant(
+        "completion/analysis/walk.py",
+        "link.augment(x, eta, float(noise[k])",
+        "link.augment(x, eta, float(noise[0])",
+        "tests/test_analysis_chains.py",
+    ),
+    "a prior that counts twice": Mutant(
+        "completion/analysis/families.py",
+        " - 0.5 * b @ prior @ b",
+        " - b @ prior @ b",
+        "tests/test_analysis_priors.py",
+    ),
+    "slopes of which nothing is seen near 0": Mutant(
+        "completion/analysis/families.py",
+        "prior = prior / WIDE_LINEAR**2\n        Q",
+        "prior = prior / WIDE_LINEAR\n        Q",
+        "tests/test_analysis_priors.py",
+    ),
+    "scales of intercepts' priors left behind": Mutant(
+        "latent/row_effects.py",
+        "self.c /= factor**2",
+        "self.c /= factor",
+        "tests/test_scale_moves.py",
+    ),
+    "half the squares of intercepts' scales": Mutant(
+        "latent/row_effects.py",
+        "self.m[at] ** 2 + 2.0 / self.c[at]",
+        "self.m[at] ** 2 + 1.0 / self.c[at]",
+        "tests/test_scale_moves.py",
+    ),
+    "a second scale moved by the first one's square": Mutant(
+        "latent/bsvd/moves.py", "            u2 *= t * t\n", "", "tests/test_scale_moves.py"
+    ),
+    "covariances of one degree of freedom less": Mutant(
+        "latent/row_laws.py",
+        "rng.chisquare(degrees - np.arange(S))",
+        "rng.chisquare(degrees - np.arange(S) - 1.0)",
+        "tests/test_row_laws.py",
+    ),
+    "components around what covariates say without its square": Mutant(
+        "latent/bsvd/moves.py",
+        "linear**2 / spread - n_rows * m * m",
+        "linear**2 / spread",
+        "tests/test_side_information.py",
+    ),
+    "precisions of coefficients without their prior's half": Mutant(
+        "latent/bsvd/prior_means.py",
+        "rng.gamma(0.5 + 0.5 * n) / (rate + 0.5 * squares)",
+        "rng.gamma(0.5 * n) / (rate + 0.5 * squares)",
+        "tests/test_side_information.py",
+    ),
+    "new columns as wide as the root of a component": Mutant(
+        "latent/bsvd/new_units.py",
+        "of_columns = np.concatenate([J / draw.s**2, prior[0]])",
+        "of_columns = np.concatenate([J / draw.s, prior[0]])",
+        "tests/test_side_information.py",
+    ),
+    "a mean of intercepts without its prior": Mutant(
+        "latent/bsvd/effects.py",
+        "precision = state.tau[0] * g.size + prior",
+        "precision = state.tau[0] * g.size",
+        "tests/test_effects.py",
+    ),
+    "a step between both sides without the mean's prior": Mutant(
+        "latent/bsvd/effects.py",
+        "precision = state.tau[2] * of_rows.size + prior\n",
+        "precision = state.tau[2] * of_rows.size\n",
+        "tests/test_effects.py",
+    ),
+    "a variation as if its logarithm were flat": Mutant(
+        "latent/bsvd/row_noise.py",
+        "return log_variation + log_likelihood",
+        "return log_likelihood",
+        "tests/test_row_noise.py",
+    ),
+    "a noise variance with the density of its logarithm": Mutant(
+        "latent/bsvd/row_noise.py",
+        "prior = -config.noise_shape * log_noise",
+        "prior = -(config.noise_shape + 1.0) * log_noise",
+        "tests/test_row_noise.py",
+    ),
+    "places of components by the variance": Mutant(
+        "latent/mixture/sampler.py",
+        "rng.standard_normal((H, S))) / np.sqrt(",
+        "rng.standard_normal((H, S))) / (",
+        "tests/test_mixture.py",
+    ),
+    "scatter about the rows' mean alone": Mutant(
+        "latent/mixture/sampler.py",
+        "x.T @ x - (u0 + n[h]) * np.outer(m[h], m[h])",
+        "x.T @ x - n[h] * np.outer(m[h], m[h])",
+        "tests/test_mixture.py",
+    ),
+    "covariances of a prior of one degree": Mutant(
+        "latent/mixture/sampler.py",
+        "nu0 * config.component_variance * np.eye(S)",
+        "config.component_variance * np.eye(S)",
+        "tests/test_mixture.py",
+    ),
+    "degrees of freedom in the other order": Mutant(
+        "latent/mixture/sampler.py",
+        "rng.chisquare(nu[:, None] - at)",
+        "rng.chisquare(nu[:, None] - at[::-1])",
+        "tests/test_mixture.py",
+    ),
+    "a concentration of one stick more": Mutant(
+        "latent/mixture/sampler.py",
+        "config.alpha_shape + state.sticks.size",
+        "config.alpha_shape + state.sticks.size + 1",
+        "tests/test_mixture.py",
+    ),
+    "noise by cells that are missing": Mutant(
+        "latent/mixture/sampler.py",
+        "config.noise_shape + 0.5 * count[s]",
+        "config.noise_shape + 0.5 * len(y)",
+        "tests/test_mixture.py",
+    ),
+    "utilities without their noise": Mutant(
+        "latent/mixture/sampler.py",
+        "noise * np.eye(s)",
+        "0.0 * noise * np.eye(s)",
+        "tests/test_mixture.py",
+    ),
+    "sticks that are shares": Mutant(
+        "latent/mixture/sampler.py",
+        "np.clip(pi[:-1] / left,",
+        "np.clip(pi[:-1],",
+        "tests/test_mixture.py",
+    ),
+    "odds of features by a row too many": Mutant(
+        "latent/glfm/sampler.py",
+        "without = state.counts, len(y) + 1 - state.counts",
+        "without = state.counts, len(y) - state.counts + 2",
+        "tests/statistical/test_shared_odds.py",
+    ),
+    "missing cells with the variance for their sd": Mutant(
+        "latent/glfm/sampler.py",
+        "np.sqrt(noise[s]) * rng.standard_normal(s.size)",
+        "noise[s] * rng.standard_normal(s.size)",
+        "tests/test_linear_part.py",
+    ),
+    "rows of one degree of freedom less": Mutant(
+        "latent/iqgme/experts.py",
+        "df = self.nu + 1.0 - self.P\n",
+        "df = self.nu - self.P\n",
+        "tests/test_iqgme_laws.py",
+    ),
+    "gaps that are told with the precision for its root": Mutant(
+        "latent/iqgme/gibbs.py", "np.sqrt(block.noise)", "block.noise", "tests/test_iqgme_laws.py"
+    ),
+    "precisions of several utilities by one": Mutant(
+        "latent/iqgme/gibbs.py",
+        "rng.gamma(prior.a0 + 0.5 * len(w) * K",
+        "rng.gamma(prior.a0 + 0.5 * len(w)",
+        "tests/test_iqgme_laws.py",
+    ),
+    "gaps as sure as the mean of weights": Mutant(
+        "latent/iqgme/gates.py",
+        "own = own + placed.missing.traces(block, q.Sw[:, :P, :P])[:, :, None]",
+        "own = own + 0.0",
+        "tests/test_iqgme_laws.py",
+    ),
+    "new rows without their factor": Mutant(
+        "latent/cnpf/prediction.py",
+        "shared.w = shared.w * draw.tau",
+        "pass",
+        "tests/cnpf/test_cnpf_new_rows.py",
+    ),
+    "rates of topics for rows of size 1": Mutant(
+        "latent/cnpf/prediction.py",
+        "* draw.size[row]\n    return out",
+        "\n    return out",
+        "tests/cnpf/test_cnpf_new_rows.py",
+    ),
+    "restarts with equal weights in perplexity": Mutant(
+        "latent/cnpf/calibration.py",
+        "p = np.average(shares, axis=0, weights=self.weights)",
+        "p = np.average(shares, axis=0)",
+        "tests/cnpf/test_cnpf_new_rows.py",
+    ),
+    "an excess without its prior": Mutant(
+        "latent/cnpf/excess.py",
+        "excess.sum() - weight @",
+        "- weight @",
+        "tests/cnpf/test_cnpf_excess.py",
+    ),
+    "logits as wide as their variance": Mutant(
+        "latent/clgp/laws.py",
+        "expit(mean + sd * nodes)",
+        "expit(mean + var * nodes)",
+        "tests/clgp/test_clgp_levels.py",
+    ),
+    "rates that vary by chance": Mutant(
+        "links/probit_normal.py",
+        "2.0 * np.pi * np.exp(z * z)",
+        "2.0 * np.pi * np.exp(0.5 * z * z)",
+        EXTRA,
+    ),
+    "squares that follow as lengths do": Mutant(
+        "links/categorical.py", "*= factor * factor", "*= factor", ORDINAL
+    ),
+    "thresholds moved as if of variance 1": Mutant(
+        "links/ordinal.py",
+        "float(free @ free) / self.config.threshold_variance, float(free.size)",
+        "float(free @ free), float(free.size)",
+        ORDINAL,
+    ),
+    "intervals of features at another mean": Mutant(
+        "classification/evidence.py",
+        "mean * (1.0 + precision) /",
+        "mean * precision /",
+        "tests/test_intervals.py",
+    ),
+    "ways of tasks weighed by labels that they know": Mutant(
+        "classification/pooling.py",
+        "np.where(fold == i, np.nan, code)",
+        "code",
+        "tests/test_pooling.py",
+    ),
+    "weights by logarithms of their mean": Mutant(
+        "classification/stacking.py",
+        "softmax(log_p + digamma(a), axis=1)",
+        "softmax(log_p + np.log(a), axis=1)",
+        "tests/test_pooling.py",
+    ),
+    "areas above 1": Mutant(
+        "classification/scores.py",
+        "n_it * (n_it + 1) / 2",
+        "n_it * (n_it - 1) / 2",
+        "tests/test_classification_scores.py",
+    ),
+    "levels hidden three times as unevenly": Mutant(
+        "evaluation/masks.py", "PULL_SD / STRENGTH * rng", "PULL_SD * rng", MASKS
+    ),
+    "evidence of rows that are not free": Mutant(
+        "exploration/evidence.py",
+        "max(len(part.p) - 1 - len(given), 0)",
+        "max(len(part.p), 0)",
+        "tests/test_exploration_scales.py",
+    ),
+    "features that nearly all rows have as evidence": Mutant(
+        "exploration/evidence.py",
+        "np.minimum(rare, 1 - rare)",
+        "rare",
+        "tests/test_exploration_scales.py",
+    ),
+    "turned features with the rows that lack them": Mutant(
+        "exploration/stability.py",
+        "total[:, a] += z if matches.phi[i, k] > 0 else 1 - z",
+        "total[:, a] += z",
+        "tests/test_exploration_scales.py",
+    ),
+    "features found again where they were found": Mutant(
+        "exploration/stability.py",
+        "elsewhere = self.chain != self.own",
+        "elsewhere = self.chain == self.own",
+        "tests/test_exploration_scales.py",
+    ),
+    "values at the end of a bin in the next": Mutant(
+        "exploration/scales.py",
+        'np.searchsorted(self.at, x, side="left")',
+        'np.searchsorted(self.at, x, side="right")',
+        "tests/test_exploration_scales.py",
+    ),
+    "scores about the mean of units without cells": Mutant(
+        "exploration/goes_with.py",
+        "score = score - weight @ score",
+        "score = score - score.mean()",
+        GOES_WITH,
+    ),
+    "covariates divided by their variance": Mutant(
+        "exploration/goes_with.py",
+        "X /= np.sqrt(np.maximum(weight @ X**2",
+        "X /= (np.maximum(weight @ X**2",
+        GOES_WITH,
+    ),
+    "cells left out by gain, not by gain for cost": Mutant(
+        "acquisition/greedy.py",
+        "if state.gain[best] / cost[best] < least:",
+        "if state.gain[best] < least:",
+        "tests/test_acquisition.py",
+    ),
+    "gaps that go together in rows, not in the population": Mutant(
+        "exploration/missingness.py", "count @ missing / total, (missing.T * count)",
+        "count @ missing / total, (missing.T)", "tests/test_weights.py"
     ),
     "cells rounded onto the atom": Mutant(
         "latent/forest/columns.py",

@@ -93,7 +93,7 @@ def test_the_greedy_set_is_nearly_as_good_as_the_best(seed: int) -> None:
 def test_looking_at_few_cells_first_changes_nothing(seed: int) -> None:
     cells = Cells(seed, n=30)
     alone = gains(cells.features(np.arange(cells.n)), cells.most)
-    cost = np.ones(cells.n)
+    cost = np.random.default_rng(seed).choice([3.0, 4.0, 9.0], cells.n)
     whole = choose(cells.features, alone, cells.most, cost, 6)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(greedy, "FIRST", 1)

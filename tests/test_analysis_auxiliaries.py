@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import norm
 
 from glfm_cli import impute
 from glfm_cli.completion import prepare
@@ -115,6 +116,39 @@ def test_missing_response_and_covariate_have_their_law_given_an_auxiliary(
         assert drawn.std() == pytest.approx(np.sqrt(left), rel=0.1)
     # The next sweep of the model of x is given what was drawn.
     assert walk.chain.cells.y[:, 0] == pytest.approx(link.margin.to_latent(walk.xs["x"]))
+
+
+def test_a_version_for_which_a_regressor_has_no_value_is_impossible() -> None:
+    """As of a logarithm below 0; a row of which the response or x is never known says nothing."""
+    y = [1.0, 1.2, None, 0.3, 0.8, 2.0]
+    table = pa.table({"y": y, "x": [1.0, None, None, 2.0, 0.5, 0.9]})
+    _, data, _ = prepare(table, {"columns": dict.fromkeys("yx", "real")}, settings=PLAIN)
+    law = Law(read_regression("y ~ log(x)", data.columns), within=False)
+    law.at = RegressionDraw(np.array([1.0, 0.5]), 2.0)
+    y_n = np.array([1.0, 1.2, 0.7, 0.3, 0.8, 2.0])
+    for x_n, expected in ((-0.2, -np.inf), (np.nan, 0.0), (np.e, norm.logpdf(1.2, 1.5, 2**0.5))):
+        found = law.log_density({"y": y_n, "x": np.array([1.0, x_n, -1.0, 2.0, 0.5, 0.9])})
+        assert found[:3] == pytest.approx([norm.logpdf(1.0, 1.0, 2**0.5), expected, 0.0])
+
+
+def test_the_prior_of_coefficients_is_that_of_observed_columns_whatever_is_drawn() -> None:
+    table = pa.table({"y": np.arange(6.0), "x": [1.0, None, None, 2.0, 0.5, 0.9]})
+    _, data, _ = prepare(table, {"columns": dict.fromkeys("yx", "real")}, settings=PLAIN)
+    priors = []
+
+    class Noted(Linear):
+        def draw(self, seen: Seen, last: Any, rng: np.random.Generator) -> RegressionDraw:
+            priors.append(seen.prior)
+            return super().draw(seen, last, rng)
+
+    law = Law(replace(read_regression("y ~ x", data.columns), family=Noted()), within=False)
+    for x in (0.0, 70.0):
+        xs = {"y": np.arange(6.0), "x": np.array([1.0, x, -x, 2.0, 0.5, 0.9])}
+        law.draw(xs, np.random.default_rng(0))
+    seen = np.array([1.0, 2.0, 0.5, 0.9])
+    expected = np.outer([1.0, seen.mean()], [1.0, seen.mean()]) + np.diag([0.0, seen.var()])
+    for prior in priors:
+        np.testing.assert_allclose(prior, expected)
 
 
 def test_coefficients_are_drawn_by_missing_responses_that_lie_inside() -> None:

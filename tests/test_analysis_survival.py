@@ -105,6 +105,18 @@ def test_many_pieces_fit_as_cox_does_wherever_x_lies() -> None:
     assert fit.b[1:] == pytest.approx(cox(one), abs=0.04)
 
 
+def test_an_event_at_the_end_of_a_piece_is_one_of_those_who_were_there() -> None:
+    """Times in whole years, each the end of a piece: Cox's law as Breslow has it for ties."""
+    one = trial(400, 1)
+    years = np.minimum(np.ceil(2.0 * one["time"]), 4.0)
+    X = np.column_stack([np.ones(400), one["x"]])
+    fit = ProportionalHazards.of(np.where(one["event"], years, -years)).fit(
+        Seen(np.where(one["event"], years, -years), X, wide(X))
+    )
+    expected = PHReg(years, X[:, 1:], status=one["event"], ties="breslow").fit().params
+    assert fit.b[1:] == pytest.approx(expected, rel=1e-3)
+
+
 class Known(ProportionalHazards):
     """A law whose coefficients and hazard are known."""
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy.stats import halfcauchy, kstest
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import pack_trials
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd.config import BsvdConfig
-from glfm_cli.latent.bsvd.effects import move_intercepts, slice_draw
+from glfm_cli.latent.bsvd.effects import _draw_mean, _rescaled, move_intercepts, slice_draw
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links.binomial import BinomialLink
@@ -67,3 +71,50 @@ def test_slice_sampling_has_the_law_that_it_is_given(seed: int) -> None:
         found.append(x)
     assert abs(np.mean(found[50:]) - 3.0) < 0.02
     assert abs(np.std(found[50:]) - 0.2) < 0.02
+
+
+@pytest.mark.parametrize("slopes", [False, True])
+def test_the_mean_of_intercepts_keeps_its_prior_and_that_of_both_sides(
+    slopes: bool, seed: int
+) -> None:
+    """mu ~ N(0, 0.6), g_j ~ N(mu, 1 / 1.5), d_i ~ N(0, 1 / 0.8); cells are as they were."""
+    rng, found = np.random.default_rng(seed), []
+    nothing = SimpleNamespace(of_intercepts=np.zeros(1))
+    for _ in range(3_000):
+        mu, c = 0.6**0.5 * rng.standard_normal(), 2.0 * rng.standard_normal(3) * slopes
+        g = mu + 1.5**-0.5 * rng.standard_normal(2)
+        d = 0.8**-0.5 * rng.standard_normal(3)
+        state: Any = SimpleNamespace(
+            G_R=g[:, None].copy(), G_C=d[:, None].copy(), slope=c[:, None], mu=mu,
+            tau=np.array([1.5, 9.0, 0.8, 9.0, 9.0]), of_rows=nothing, of_columns=nothing,
+            config=SimpleNamespace(bias_variance=0.6), design=SimpleNamespace(slopes=slopes),
+        )  # fmt: skip
+        _draw_mean(state, rng)
+        new_g, new_d = state.G_R[:, 0], state.G_C[:, 0]
+        x = new_d[:, None] + new_g + np.outer(c, new_g - state.mu)
+        np.testing.assert_allclose(x, d[:, None] + g + np.outer(c, g - mu), atol=1e-9)
+        found.append([state.mu / 0.6**0.5, *(1.5**0.5 * (new_g - state.mu)), *(0.8**0.5 * new_d)])
+    for one in np.array(found).T:
+        assert kstest(one, "norm").pvalue > 1e-3
+
+
+def test_effects_and_their_sd_are_multiplied_by_what_cells_and_prior_say(seed: int) -> None:
+    """Against a grid of the factor c of d: cells r_i ~ N(c d_i, 1 / Q_i), c sd half-Cauchy."""
+    rng, scale = np.random.default_rng(seed), 0.7
+    d, Q, r = np.array([0.5, -1.0, 0.8]), np.array([1.0, 2.0, 0.5]), np.array([0.9, -0.6, 0.1])
+    state: Any = SimpleNamespace(
+        tau=np.array([0.25]), config=SimpleNamespace(intercept_scale=scale)
+    )  # an sd of 2
+    found, now = [], d
+    for _ in range(12_000):
+        now = _rescaled(state, 0, now, Q * (r - now), Q, rng)
+        found.append(np.log(now[0] / d[0]))
+        assert state.tau[0] == pytest.approx(0.25 * (d[0] / now[0]) ** 2)
+    x = np.linspace(-12.0, 4.0, 4001)
+    c = np.exp(x)
+    weights = np.exp(-0.5 * np.sum(Q * (r - c[:, None] * d) ** 2, axis=1))
+    weights *= c * halfcauchy(0.0, scale).pdf(2.0 * c)
+    mean = weights @ x / weights.sum()
+    sd = np.sqrt(weights @ (x - mean) ** 2 / weights.sum())
+    assert np.mean(found) == pytest.approx(mean, abs=0.12 * sd)
+    assert np.std(found) == pytest.approx(sd, rel=0.1)

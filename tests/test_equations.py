@@ -36,10 +36,12 @@ class Law:
 
 
 def redraw(
-    seen: Mapping[str, Array], types: Mapping[str, Any], row: Row, sd: float, seed: int
-) -> tuple[dict[str, Array], dict[str, Any]]:
+    seen: Mapping[str, Array], types: Mapping[str, Any], row: Row, sd: float, seed: int,
+    known: Mapping[str, tuple[float, float]] | None = None,
+) -> tuple[dict[str, Array], dict[str, Any]]:  # fmt: skip
     """Return draws (N,) of the cells of a row that are None, and log densities of each column.
 
+    known : what cells are known to lie between
     Latent numbers have mean 0.3, 0 or -0.3 and standard deviation `sd`; noise is part of it.
     """
     cells = {name: [*seen[name].tolist(), *[row[name]] * N] for name in types}
@@ -53,7 +55,11 @@ def redraw(
     law = Law(means, [np.full(s, sd**2 if s == 1 else 1.0) for s in sizes])
     rows = {d: np.arange(N) for d, name in enumerate(types) if row[name] is None}
     found = {d: links[d].sample(law.column(d, at), params[d], rng) for d, at in rows.items()}
-    block = RowsOfDraw(slice(SEEN, SEEN + N), SimpleNamespace(params=params), law, rows, {})  # type: ignore[arg-type]
+    ends = {list(types).index(n): np.tile(pair, (N, 1)) for n, pair in (known or {}).items()}
+    for d, pair in ends.items():
+        link: Any = links[d]
+        found[d] = link.sample_between(law.column(d, rows[d]), params[d], rng, pair)
+    block = RowsOfDraw(slice(SEEN, SEEN + N), SimpleNamespace(params=params), law, rows, ends)  # type: ignore[arg-type]
     Equations(data.columns, links).redraw(block, found, rng)
 
     def density(d: int) -> Any:
@@ -113,6 +119,19 @@ def test_positive_parts_given_their_sum() -> None:
     seen["total"] = seen["a"] + seen["b"]
     found, log_p = redraw(seen, sums("ab", "positive"), {"a": None, "b": None, "total": 35.0}, 1, 3)
     grid = np.linspace(0, 35, 4001)[1:-1]
+    check_distribution(found["a"], grid, log_p["a"](grid) + log_p["b"](35.0 - grid))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_parts_of_which_one_is_known_to_lie_between_ends(name: str) -> None:
+    """Whichever is drawn, and whichever follows."""
+    rng = np.random.default_rng(2)
+    seen = {"a": np.exp(rng.normal(3, 0.7, SEEN)), "b": np.exp(rng.normal(2, 0.5, SEEN))}
+    seen["total"] = seen["a"] + seen["b"]
+    row = {"a": None, "b": None, "total": 35.0}
+    ends = {"a": (20.0, 30.0)} if name == "a" else {"b": (5.0, 15.0)}
+    found, log_p = redraw(seen, sums("ab", "positive"), row, 1, 3, ends)
+    grid = np.linspace(20.0, 30.0, 4001)
     check_distribution(found["a"], grid, log_p["a"](grid) + log_p["b"](35.0 - grid))
 
 

@@ -15,7 +15,14 @@ from glfm_cli.encoding import Data, encode
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.evaluation.design import Design
 from glfm_cli.evaluation.evaluate import prepare
-from glfm_cli.evaluation.masks import MECHANISMS, MaskedCells, draw_mask
+from glfm_cli.evaluation.masks import (
+    MECHANISMS,
+    PULL_SD,
+    STRENGTH,
+    MaskedCells,
+    _exposure,
+    draw_mask,
+)
 from glfm_cli.evaluation.split import read_split
 from glfm_cli.options import MatrixOptions, Sampling
 from glfm_cli.schema import Schema
@@ -277,3 +284,14 @@ def test_a_split_of_rows_without_a_target_limits_the_mask() -> None:
 def test_a_split_that_cannot_be_used_is_an_error(words: list[str], match: str) -> None:
     with pytest.raises((UsageError, TableError), match=match):
         split_of(words)
+
+
+def test_logs_of_the_chances_of_levels_have_their_sd() -> None:
+    """A level's cells share a pull, times the strength in the key's logarithm; no cell, no pull."""
+    x = np.append(np.arange(400.0).repeat(2), np.nan)[:, None]
+    one = np.ones(x.shape, bool)
+    cells = MaskedCells(x, ~one, one, np.array([True]), np.arange(len(x)))
+    score = _exposure(cells, 0, np.random.default_rng(0))
+    assert score[-1] == 0.0
+    np.testing.assert_array_equal(score[:-1:2], score[1:-1:2])
+    assert np.std(STRENGTH * score[:-1]) == pytest.approx(PULL_SD, rel=0.12)

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.special import binom, log_ndtr, ndtr
 
 from glfm_cli import impute
-from glfm_cli.encoding import pack_trials
+from glfm_cli.encoding import EncodedColumn, pack_trials
 from glfm_cli.inference.chain import start_chain
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Draw, Posterior
@@ -20,8 +20,11 @@ from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sparse
+from glfm_cli.links import LinkConfig
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.law import normal
+from glfm_cli.links.probit_normal import ProbitNormalLink
+from glfm_cli.schema import COLUMN_TYPES, Column
 from glfm_cli.streams import Streams
 
 TYPES = {
@@ -143,3 +146,17 @@ def test_the_law_of_hits_includes_the_extra_variance() -> None:
     found = link.log_density(x, normal(np.full(3, 0.4), 0.5), {})
     exact = [log_likelihood([h], [n], 0.4, 0.5**0.5) for h, n in zip(hits, trials, strict=True)]
     np.testing.assert_allclose(found, exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("sd", [0.1, 0.5])
+def test_rates_of_a_table_are_seen_by_the_mean_and_sd_that_they_have_beside_chance(
+    sd: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = rng.integers(20, 60, 20_000)
+    h = rng.binomial(n, ndtr(-1.2 + sd * rng.standard_normal(n.size)))
+    column, every = Column("h", type=COLUMN_TYPES["binomial"]), np.ones(n.size, bool)
+    encoded = EncodedColumn(column, 0, h / n, every, ~every, (), trials=n.astype(float))
+    m, w = ProbitNormalLink.calibrate(encoded, LinkConfig())._place
+    assert m == pytest.approx(-1.2, abs=0.2)
+    assert w == pytest.approx(sd, rel=0.25)

@@ -75,3 +75,13 @@ def test_sure_is_what_neither_draws_nor_chance_explain() -> None:
     assert sure(-0.5, -0.6, -0.3)
     assert not sure(0.3, 0.2, 0.39)
     assert not sure(0.5, -0.1, 0.9)
+
+
+def test_a_correlation_counts_units_by_their_cells() -> None:
+    rng, cells = np.random.default_rng(0), np.array([1.0, 9.0, 3.0, 0.0, 5.0, 2.0])
+    U, sV, X = rng.normal(size=(6, 2)), rng.normal(size=(4, 2)), rng.normal(2.0, 1.0, size=(6, 1))
+    u, v = rng.normal(size=6), rng.normal(size=4)
+    nothing = Support(np.ones(4), np.empty((4, 0)), ())
+    ((found,),) = goes_with([(U, sV)], [(u, v)], (Support(cells, X, ("x",)), nothing))
+    both = np.cov(np.stack([U @ (sV.T @ v), X[:, 0]]), aweights=cells)
+    assert found.correlation.mean == pytest.approx(both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]))

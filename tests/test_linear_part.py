@@ -131,3 +131,19 @@ def test_a_sweep_moves_the_linear_part_with_the_scale_of_its_columns(
     assert np.allclose(seen["columns"], y * factor - ZB)
     for which in (seen["which"], seen["which too"]):
         assert np.array_equal(which, cells.observed[:, cells.column])
+
+
+def test_missing_pseudo_observations_are_drawn_with_the_noise_of_their_column(seed: int) -> None:
+    table = pa.table({"x": pa.array(np.arange(3000.0), mask=np.arange(3000) >= 20)})
+    options = {"model": "glfm", "chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
+    types = {"columns": {"x": "real"}}
+    problem, _, _ = prepare(table, types, settings={"components": 1}, **options)
+    chain = start_chain(problem, Streams(seed, 0))
+    cells, state = chain.cells, chain.state
+    state.noise[:], cells.factor[:] = 0.09, 1.0
+    chain.model._draw_linear(state, cells, np.random.default_rng(seed))
+    eta = np.empty_like(cells.y)
+    chain.model.fill_eta(state, eta)
+    away = (cells.y - eta)[20:, 0]
+    assert away.mean() == pytest.approx(0.0, abs=0.03)
+    assert away.std() == pytest.approx(0.3, rel=0.06)

@@ -268,3 +268,28 @@ def test_threshold_update_has_the_exact_posterior(fixed: bool, seed: int) -> Non
     z = (draws.mean(axis=0) - threshold_moments(x, eta, fixed)) / error
     moving = [1, 3] if fixed else [0, 1, 2, 3, 4]
     assert np.all(np.abs(z[moving]) < 4.5)
+
+
+def test_squares_of_reference_utilities_follow_their_scale(seed: int) -> None:
+    link, rng = link_of([0, 1, 2, 0], CATEGORICAL, 3), np.random.default_rng(seed)
+    x = np.array([0.0, 1, 2, 0])
+    params, y = link.start(x, rng)
+    link.augment(x, np.zeros((4, 2)), 1.0, params, rng, y)
+    squares, number = link.scale_group(params)
+    assert number == 4
+    link.rescale(params, 1.5)
+    assert link.scale_group(params) == pytest.approx((2.25 * squares, 4))
+
+
+def test_thresholds_move_with_their_scale_by_their_prior() -> None:
+    """log p of thresholds times a factor less log p: normals of variance 2.5, in any order."""
+    link = link_of([0, 1, 2, 3], ORDINAL, 4, LinkConfig(threshold_variance=2.5))
+    params = {"thresholds": np.array([-0.4, 0.5, 1.9])}
+    squares, number = link.scale_group(params)
+    moving = 2 if link.config.first_threshold_fixed else 3
+    theta = params["thresholds"][3 - moving :].copy()
+    law = stats.norm(0.0, 2.5**0.5)
+    link.rescale(params, 1.4)
+    ratio = law.logpdf(1.4 * theta).sum() - law.logpdf(theta).sum()
+    assert (number, -0.5 * squares * (1.4**2 - 1.0)) == pytest.approx((moving, ratio))
+    assert params["thresholds"][3 - moving :] == pytest.approx(1.4 * theta)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import beta, kstest, multivariate_normal
+from scipy.stats import beta, gamma, invgamma, kstest, multivariate_normal
 
 from glfm_cli._kernels._mixture import place_rows
 from glfm_cli.errors import UsageError
@@ -16,6 +16,7 @@ from glfm_cli.latent.mixture.sampler import (
     MixtureConfig,
     MixtureDraw,
     _draw_components,
+    _draw_noise,
 )
 from glfm_cli.latent.model import Problem, Sizes
 from glfm_cli.streams import Streams
@@ -94,6 +95,23 @@ def test_the_law_of_missing_eta_is_normal_given_the_others(seed: int) -> None:
     assert np.allclose(var[1], np.diag(Sigma[0]))
 
 
+def test_the_law_of_utilities_has_their_covariance_and_noise(seed: int) -> None:
+    """Of a column of two latent numbers beside one that is seen."""
+    rng = np.random.default_rng(seed)
+    mu, Sigma = components(rng, 1, 3)
+    eta, seen = rng.standard_normal((1, 3)), np.array([[1, 0, 0]], dtype=np.uint8)
+    draw = MixtureDraw(
+        eta, np.zeros(1, np.int32), seen, np.zeros(1), mu, Sigma, np.array([0.5, 0.7]),
+        ((0, 1), (1, 3)),
+    )  # fmt: skip
+    law = Mixture().cells_law(draw, slice(None)).column(1)
+    gain = Sigma[0, 0, 1:] / Sigma[0, 0, 0]
+    cov = Sigma[0, 1:, 1:] - np.outer(gain, Sigma[0, 0, 1:]) + 0.7 * np.eye(2)
+    assert law.means[0, 0] == pytest.approx(mu[0, 1:] + gain * (eta[0, 0] - mu[0, 0]))
+    assert law.variances[0, 0] == pytest.approx(np.diag(cov))
+    assert law.covariance[0, 0] == pytest.approx(cov)
+
+
 def chain_of(seed: int) -> Any:
     """A chain of a small table of two numbers, after a few sweeps."""
     from glfm_cli.schema import ColumnType
@@ -124,6 +142,60 @@ def test_sticks_are_drawn_from_their_conditional(seed: int) -> None:
         assert kstest(stick, beta(1 + n, 1.5 + after).cdf).pvalue > 1e-4
 
 
+def test_the_concentration_is_drawn_given_the_sticks(seed: int) -> None:
+    """alpha | V ~ Gamma(a + H - 1, rate b - sum of log(1 - V))."""
+    state, streams, drawn = chain_of(seed).state, Streams(seed, 1), []
+    state.sticks[:] = [0.6, 0.3, 0.8]
+    for _ in range(3000):
+        Mixture().finish(state, streams)
+        drawn.append(state.alpha)
+    rate = state.config.alpha_rate - np.log([0.4, 0.7, 0.2]).sum()
+    assert kstest(drawn, gamma(state.config.alpha_shape + 3, scale=1.0 / rate).cdf).pvalue > 1e-3
+
+
+def test_noise_variances_are_drawn_given_the_cells_that_are_seen(seed: int) -> None:
+    chain, drawn = chain_of(seed), []
+    state, config, rng = chain.state, chain.state.config, np.random.default_rng(seed)
+    state.eta[:] = chain.cells.y + np.where(state.seen, 0.4, 9.0)
+    n = int(state.seen[:, 0].sum())
+    assert n < len(state.eta)
+    for _ in range(3000):
+        _draw_noise(state, chain.cells.y, rng)
+        drawn.append(state.noise[0])
+    law = invgamma(config.noise_shape + n / 2, scale=config.noise_rate + n * 0.16 / 2)
+    assert kstest(drawn, law.cdf).pvalue > 1e-3
+    assert np.all(state.noise[1:] == 1.0)
+
+
+def test_places_and_covariances_are_drawn_from_their_conditional(seed: int) -> None:
+    """A normal-inverse-Wishart law: E Sigma = B / (nu - S - 1), Cov mu = E Sigma / u, of a few rows
+    and of none.
+    """
+    chain = chain_of(seed)
+    state, rng, config = chain.state, np.random.default_rng(seed), chain.state.config
+    (N, S), u0 = state.eta.shape, config.center_precision
+    state.z[:] = np.repeat([0, 2], [6, N - 6])
+    state.eta += 3.0  # by which the prior's centre counts
+    mu, Sigma = [], []
+    for _ in range(1500):
+        _draw_components(state, rng)
+        mu.append(state.mu.copy())
+        Sigma.append(state.Sigma.copy())
+    nu0 = S + config.component_degrees
+    for h, n in ((0, 6), (2, N - 6)):
+        x, u, nu = state.eta[state.z == h], u0 + n, nu0 + n
+        m = x.sum(axis=0) / u
+        B = nu0 * config.component_variance * np.eye(S) + x.T @ x - u * np.outer(m, m)
+        mean = B / (nu - S - 1)
+        drawn = np.array(mu)[:, h]
+        sd = np.sqrt(np.diag(mean) / u)
+        assert drawn.mean(axis=0) == pytest.approx(m, abs=0.15 * sd.max())
+        assert drawn.std(axis=0) == pytest.approx(sd, rel=0.15)
+        scale = np.sqrt(np.outer(np.diag(mean), np.diag(mean)))
+        away = (np.mean([one[h] for one in Sigma], axis=0) - mean) / scale
+        assert np.abs(away).max() < 0.15
+
+
 def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:
     chain = chain_of(seed)
     model, draw = Mixture(), Mixture().draw(chain.state)
@@ -134,6 +206,14 @@ def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:
     for name, wrong in (("noise", -draw.noise), ("z", draw.z + 9), ("Sigma", -draw.Sigma)):
         with pytest.raises(ValueError, match=name):
             model.unpack({**model.pack(draw), name: wrong}, Sizes(N, S, draw.spans))
+
+
+def test_a_chain_goes_on_with_the_sticks_of_its_draw(seed: int) -> None:
+    chain = chain_of(seed)
+    draw, streams = Mixture().draw(chain.state), Streams(seed, 2)
+    again = Mixture().resume(draw, chain.cells, chain.state.config, streams)
+    np.testing.assert_allclose(again.log_pi, draw.log_pi, rtol=1e-9)
+    np.testing.assert_allclose(again.sticks, chain.state.sticks, rtol=1e-9)
 
 
 def test_settings_out_of_range_are_said() -> None:

@@ -13,6 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glfm_cli import impute
+from glfm_cli.encoding import encode
+from glfm_cli.encoding.moments import moment_steps, typed_steps
+from glfm_cli.encoding.support import Interval
 from glfm_cli.errors import GlfmError
 from glfm_cli.schema import Schema
 from glfm_cli.schema.moments import DAY, Moments
@@ -191,3 +194,27 @@ def test_a_cell_that_is_no_date_is_named(cells: list[Any], said: Any, error: str
     with pytest.raises(GlfmError) as caught:
         impute(table, {"columns": {"a": said, "b": "real"}}, **SHORT)
     assert error in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "first", "step"),
+    [
+        (pa.date32(), "date", dt.date(2024, 3, 1), dt.timedelta(days=1)),
+        (pa.timestamp("s"), "date", dt.datetime(2024, 3, 1, 5), dt.timedelta(hours=1)),
+        (pa.duration("ms"), "duration", dt.timedelta(minutes=5), dt.timedelta(minutes=1)),
+    ],
+)
+def test_steps_of_typed_columns_are_their_moments(
+    kind: pa.DataType, form: str, first: Any, step: dt.timedelta
+) -> None:
+    table = pa.table({"when": pa.array([first, first + 4 * step], kind)})
+    encoded = encode(table, Schema.from_dict({"columns": {"when": form}})).columns[0]
+    style: Any = encoded.style
+    k = round(encoded.x[0] * style.steps)
+    at = style.steps * step // dt.timedelta(days=1 if form == "date" else 0, minutes=form != "date")
+    found = typed_steps(encoded, [k, k + at, k + 3 * at], kind).to_pylist()
+    assert found == [first, first + step, first + 3 * step]
+    # None beyond what the column can hold, which need not be a step.
+    x = encoded.x[0] + np.array([0.2, 5.9]) / style.steps
+    inside = Interval(encoded.x[0], encoded.x[0] + 5.5 / style.steps)
+    assert moment_steps(encoded, x, inside) == [k, k + 5]

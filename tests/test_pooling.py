@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -11,11 +12,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import digamma
 
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.features import take
 from glfm_cli.classification.fit import Fitting
-from glfm_cli.classification.pooling import COMPLETE, NONE, PARTIAL, fold_of_labels
+from glfm_cli.classification.pooling import (
+    COMPLETE,
+    NONE,
+    PARTIAL,
+    compare_pooling,
+    fold_of_labels,
+)
 from glfm_cli.classification.stacking import stacking_weights
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig
@@ -68,6 +76,14 @@ def test_weights_are_near_their_posterior_mean(seed: int) -> None:
         assert stacking_weights(log_p)[0] == pytest.approx(exact, abs=0.1)
 
 
+def test_weights_are_where_the_best_law_of_its_kind_stays() -> None:
+    """a_k = 1 + sum_n r_nk, r_nk ~ p_k(y_n) exp(digamma(a_k)), of few labels."""
+    log_p = np.array([[-0.1, -3.0, -2.0], [-0.2, -4.0, -1.0], [-2.0, -0.3, -0.4]])
+    a = stacking_weights(log_p) * (3 + 3)
+    r = np.exp(log_p + digamma(a))
+    np.testing.assert_allclose(a, 1.0 + (r / r.sum(axis=1, keepdims=True)).sum(axis=0), atol=1e-4)
+
+
 # Folds -----------------------------------------------------------------------------------------
 
 
@@ -114,6 +130,31 @@ def fitted(
     columns: list[EncodedColumn], code: Array, config: IqgmeConfig = FAST, **said: Any
 ) -> Classifier:
     return fit_classifier(columns, code, 2, Fitting(config, LinkConfig(), 2, 1, **said))
+
+
+class Memory:
+    """A classifier that is sure of the labels it has seen, and knows nothing of others."""
+
+    n_levels = 2
+
+    def __init__(self, columns: Sequence[EncodedColumn], code: Array) -> None:
+        known = ~np.isnan(code) & (columns[-1].column.role is Role.TASK)
+        self.label = dict(zip(columns[0].x[known], code[known], strict=True))
+
+    def probabilities(
+        self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
+    ) -> Array:
+        p = [0.1 + 0.8 * self.label[x] if x in self.label else 0.5 for x in columns[0].x]
+        return np.column_stack([1.0 - np.array(p), p])
+
+
+def test_ways_are_weighed_by_labels_that_they_have_not_seen() -> None:
+    task, code = np.arange(40.0) % 2, np.arange(40.0) % 3 % 2
+    code[:4] = np.nan
+    columns = columns_of(np.arange(40.0)[:, None], task, ("p", "q"))
+    found = compare_pooling(columns, code, Memory, alone=False)
+    assert found is not None
+    assert found.weights == pytest.approx({PARTIAL: 0.5, COMPLETE: 0.5})
 
 
 def test_pooling_weighs_by_how_far_tasks_are_alike(seed: int) -> None:

@@ -13,11 +13,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import norm
 
 from glfm_cli.completion import Files, impute, judge, plan_imputation, verdict
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.precision import CHANCE, GOAL, MARGIN, Precision, _drift, measure_precision
+from glfm_cli.inference.precision import (
+    CELLS,
+    CHANCE,
+    GOAL,
+    MARGIN,
+    Precision,
+    _drift,
+    _some,
+    measure_precision,
+)
 from glfm_cli.inference.predictive import chain_means, predict
 from glfm_cli.inference.run import Plan
 from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling
@@ -77,6 +87,22 @@ def test_mcse_of_a_cell_is_that_of_its_chains(table: pa.Table) -> None:
     np.testing.assert_allclose(part.marginal.mcse, expected, rtol=1e-9)
 
 
+def test_mcse_of_a_level_is_that_of_its_probability_in_chains(table: pa.Table) -> None:
+    done = impute(table, TYPES, chains=5, **SHORT)
+    posterior = replace(done.posterior, recalibration=None)
+    cells = {2: done.columns[2].marginal.rows}
+    found = predict(posterior, cells)[2]
+    assert found.probabilities is not None
+    best = found.probabilities.argmax(axis=1)
+    p = [
+        predict(replace(posterior, chains=(chain,)), cells)[2].probabilities
+        for chain in posterior.chains
+    ]
+    of_best = np.array(p)[:, np.arange(best.size), best]
+    expected = np.std(of_best, axis=0, ddof=1) / math.sqrt(5)
+    np.testing.assert_allclose(found.mcse, expected, rtol=1e-9)
+
+
 def test_one_chain_tells_nothing(table: pa.Table) -> None:
     done = impute(table, TYPES, chains=1, **SHORT)
     assert np.isnan(done.columns[0].marginal.mcse).all()
@@ -117,6 +143,42 @@ def test_what_chains_share_by_chance_is_no_drift() -> None:
     rng = np.random.default_rng(1)
     found = [_drift(rng.standard_normal((12, 5)), rng) for _ in range(300)]
     assert np.mean(np.array(found) > 0.0) < 4 * CHANCE
+
+
+def test_a_drift_is_what_chance_leaves_of_it() -> None:
+    rng = np.random.default_rng(2)
+    shared = 0.5 * rng.choice([-1.0, 1.0], 4_000)
+    moved = shared + 1.5 * rng.standard_normal((10, 4_000))
+    assert _drift(moved, rng) == pytest.approx(0.5, abs=0.03)  # 0.69 with what is by chance
+
+
+def test_halves_of_chains_are_chains_of_half_the_draws(table: pa.Table) -> None:
+    done = impute(table, TYPES, chains=2, **SHORT)
+    cells = {d: np.flatnonzero(e.requested) for d, e in enumerate(done.data.columns)}
+    found = chain_means(done.posterior, cells)
+    chains = done.posterior.chains
+    for name, half in (("first", slice(None, 3)), ("second", slice(3, None)), ("whole", slice(6))):
+        own = replace(done.posterior, chains=tuple(chain[half] for chain in chains))
+        for d, means in chain_means(own, cells).items():
+            if done.data.columns[d].levels:  # of the level that is likeliest in all draws
+                continue
+            np.testing.assert_allclose(getattr(found[d], name), means.whole, rtol=1e-9)
+
+
+def test_some_of_many_cells_are_cells_each_once() -> None:
+    rows = {0: 2 * np.arange(300), 2: np.arange(0), 3: 1 + np.arange(150)}
+    for seed in range(20):
+        found = _some(rows, 450, np.random.default_rng(seed))
+        assert sum(own.size for own in found.values()) == CELLS
+        for d, own in found.items():
+            assert np.all(np.diff(own) > 0)
+            assert np.isin(own, rows[d]).all()
+
+
+def test_chains_are_worth_the_draws_whose_means_move_as_far() -> None:
+    # Means of 40 draws of unit variance differ by N(0, 2 / 40), half of them by less than this.
+    typical = norm.ppf(0.75) * math.sqrt(2.0 / 40.0)
+    assert precision(typical=typical).worth == pytest.approx(40.0, rel=1e-3)
 
 
 def raised(draw: Draw) -> Draw:

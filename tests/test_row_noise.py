@@ -6,14 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
+from scipy.stats import invgamma
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix import Pairs, predict_pairs
 from glfm_cli.inference.chain import Chain, load_chain, start_chain
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.draw import BsvdDraw
-from glfm_cli.latent.bsvd.row_noise import LEAST, MOST, draw_row_precision, log_likelihood
+from glfm_cli.latent.bsvd.row_noise import (
+    LEAST,
+    MOST,
+    draw_noise_of_rows,
+    draw_row_precision,
+    log_likelihood,
+)
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sizes, Sparse
 from glfm_cli.links.law import normal
@@ -68,6 +77,30 @@ def test_likelihood_has_the_precisions_integrated_out() -> None:
     given = (f / noise) ** 2.0 * np.exp(-0.5 * f * S[0] / noise)
     expected = np.log(np.sum(density * given) / np.sum(density))
     assert log_likelihood(S, n, np.log(noise), variation) == pytest.approx(expected, abs=1e-6)
+
+
+def test_noise_and_variation_of_few_rows_have_their_posterior(seed: int) -> None:
+    """On a grid of both logarithms: rows are multivariate t, the prior of 1 / sqrt(a) is even."""
+    rng = np.random.default_rng(seed)
+    cells = np.array([[0.3, -0.2, 0.6], [2.1, -1.8, 0.9], [0.1, 0.2, -0.4], [-1.2, 0.8, 0.7]])
+    state = chain_of(cells, seed).state
+    config, found = state.config, []
+    with thread_pool(1) as each:
+        for _ in range(900):
+            draw_noise_of_rows(state, state.x + cells.ravel(), rng, each)
+            found.append([np.log(state.noise[0]), np.log(state.variation)])
+    log_noise, log_variation = np.linspace(-4.0, 4.0, 161), np.linspace(np.log(LEAST), 0.0, 300)
+    noise, df = np.exp(log_noise)[:, None, None], 2.0 * np.exp(-2.0 * log_variation)[:, None]
+    rows = gammaln(0.5 * (df + 3)) - gammaln(0.5 * df) - 1.5 * np.log(np.pi * df * noise)
+    rows = rows - 0.5 * (df + 3) * np.log1p(np.sum(cells**2, axis=1) / (df * noise))
+    log_p = rows.sum(axis=2) + log_variation
+    log_p += invgamma(config.noise_shape, 0.0, config.noise_rate).logpdf(np.exp(log_noise))[:, None]
+    p = np.exp(log_p + log_noise[:, None] - log_p.max())
+    for k, at in enumerate((log_noise[:, None], log_variation[None])):
+        mean = np.sum(p * at) / p.sum()
+        sd = np.sqrt(np.sum(p * (at - mean) ** 2) / p.sum())
+        assert np.mean(found, axis=0)[k] == pytest.approx(mean, abs=0.25 * sd)
+        assert np.std(found, axis=0)[k] == pytest.approx(sd, rel=0.25)
 
 
 def test_rows_without_cells_have_the_prior(seed: int) -> None:

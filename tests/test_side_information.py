@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
-from scipy.stats import binom, norm
+from scipy.special import expit, logsumexp
+from scipy.stats import binom, halfcauchy, multivariate_normal, norm
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, start_chain
@@ -13,7 +13,8 @@ from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd import Bsvd, births
 from glfm_cli.latent.bsvd.births import move_rank
 from glfm_cli.latent.bsvd.config import BsvdConfig
-from glfm_cli.latent.bsvd.prior_means import PriorMeans
+from glfm_cli.latent.bsvd.moves import draw_components
+from glfm_cli.latent.bsvd.prior_means import PriorMeans, _half_cauchy
 from glfm_cli.latent.bsvd.residuals import Residuals
 from glfm_cli.latent.bsvd.rotations import rotate_components
 from glfm_cli.latent.model import Entries, Problem, Sparse
@@ -52,6 +53,46 @@ def test_rank_is_found_from_fewer_and_from_more_components(start: int, seed: int
         chain.sweep(adapt=sweep < 20)
         ranks.append(int(chain.state.on.sum()))
     assert abs(np.mean(ranks[-20:]) - 3) < 0.75
+
+
+def test_precisions_of_coefficients_have_their_law_given_squares(seed: int) -> None:
+    """1 / sqrt(l) half-Cauchy(3), and three coefficients N(0, 1 / l) of sum of squares 2."""
+    rng, precision, found = np.random.default_rng(seed), 1.0, []
+    for _ in range(20_000):
+        precision = _half_cauchy(precision, 3.0, 3, 2.0, rng)
+        found.append(np.log(precision))
+    x = np.linspace(-20.0, 10.0, 6001)  # log l, of which 1 / sqrt(l) has the density of e^-x/2
+    weights = np.exp(1.5 * x - np.exp(x)) * halfcauchy(0.0, 3.0).pdf(np.exp(-0.5 * x))
+    weights *= np.exp(-0.5 * x)
+    mean = weights @ x / weights.sum()
+    sd = np.sqrt(weights @ (x - mean) ** 2 / weights.sum())
+    assert np.mean(found) == pytest.approx(mean, abs=0.05)
+    assert np.std(found) == pytest.approx(sd, rel=0.05)
+
+
+def test_a_component_is_switched_on_by_its_evidence_around_what_covariates_say() -> None:
+    """Against dense laws of rows: N(s m_i V, s^2 V V' / I + noise) with it, N(0, noise) without."""
+    rng = np.random.default_rng(20260101)  # of which both are likely
+    x, R = np.zeros((6, 4)), np.array([[-1.0], [-0.5], [0.2], [0.4], [0.9], [1.1]])
+    config = BsvdConfig(max_components=2, initial_components=1, candidates=1)
+    state = chain_of(x, np.ones((6, 4), bool), config, R).state
+    V, U, m = np.array([0.9, -0.5, 0.3, -0.2]), np.array([0.5, -0.9, 0.1, 0.4, 0.7, -0.3]), 0.6
+    state.noise[0], s, rest = 0.5, 1.3, np.outer(0.35 * R[:, 0], V) + 0.4 * rng.normal(size=(6, 4))
+    with_it = multivariate_normal(np.zeros(4), s * s * np.outer(V, V) / 6 + 0.5 * np.eye(4))
+    without = multivariate_normal(np.zeros(4), 0.5 * np.eye(4))
+    away = rest - s * m * state.of_rows.X * V
+    odds = with_it.logpdf(away).sum() - without.logpdf(rest).sum()
+    found = []
+    with thread_pool(1) as each:
+        while len(found) < 2_000:
+            state.on[:] = [True, False]
+            state.V[:, 0], state.U[:, 0], state.s[0], state.of_rows.factors[0, 0] = V, U, s, m
+            other = state.V[0, 1]
+            draw_components(state, (rest - s * np.outer(U, V)).ravel(), rng, each)
+            if state.V[0, 1] == other:  # else the other one was visited
+                found.append(state.on[0])
+    assert np.mean(found) == pytest.approx(expit(odds), abs=0.05)
+    assert 0.2 < expit(odds) < 0.8
 
 
 def test_rotations_leave_the_means_as_they_are(seed: int) -> None:
@@ -229,3 +270,22 @@ def test_a_row_without_cells_is_predicted_from_its_covariates(seed: int) -> None
         left, right = chain.state.sides()
         total += left[:20] @ right.T / 60
     assert np.corrcoef(total.ravel(), truth[:20].ravel())[0, 1] > 0.95
+
+
+def test_new_columns_without_cells_have_the_prior_of_their_components(seed: int) -> None:
+    """s_k V_jk ~ N(0, s_k^2 / J), J the columns of the fit."""
+    rng = np.random.default_rng(seed)
+    config = BsvdConfig(max_components=1, initial_components=1)
+    state = chain_of(rng.normal(size=(8, 5)), np.ones((8, 5), bool), config).state
+    state.s[0] = 4.0
+    draw = Bsvd().draw(state)
+    seen = np.zeros((8, 1005), bool)
+    seen[:, :5] = True
+    more = chain_of(np.zeros(seen.shape), seen, config)
+    found = Bsvd().fold_in(
+        draw, config, more.cells, lambda eta: None,
+        lambda eta, rows: eta, 1, rng,
+    )  # fmt: skip
+    drawn = found.right[5:, 0]
+    assert drawn.std() == pytest.approx(4.0 / 5.0**0.5, rel=0.1)
+    assert drawn.mean() == pytest.approx(0.0, abs=0.25)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from glfm_cli import explore, impute, load_fit
@@ -27,7 +26,6 @@ from glfm_cli.inference.predictive import chain_means, predict
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.scoring import forecasts, log_scores
-from glfm_cli.inference.stacking import SHRINK, best_weights, stacked
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.model import Problem
 
@@ -70,41 +68,6 @@ def weighted(posterior: Posterior, weights: np.ndarray) -> Posterior:
 
 WEIGHTS = np.array([[0.9, 0.1, 0, 0], [0.2, 0.8, 0, 0], [0.3, 0.7, 0, 0], [0.6, 0.4, 0, 0]])
 CELLS = {d: np.arange(d, 12 + d) for d in range(4)}
-
-
-# Weights ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("prior", [(10.0, 10.0), (3.0, 1.0)])
-def test_weights_have_the_most_log_score(prior: tuple[float, float]) -> None:
-    log_p = np.random.default_rng(0).normal(0.0, [1.0, 0.6], (60, 2))
-    log_p[:5, 0] = -np.inf
-
-    def loss(w: float) -> float:
-        fits = np.log(w * np.exp(log_p[:, 0]) + (1 - w) * np.exp(log_p[:, 1])).sum()
-        return -float(fits + prior[0] * np.log(w) + prior[1] * np.log(1 - w))
-
-    best = minimize_scalar(loss, bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-9})
-    found = best_weights(log_p, np.array(prior))
-    assert found == pytest.approx([best.x, 1 - best.x], abs=1e-4)
-
-
-def test_a_column_of_many_cells_goes_its_own_way_and_one_of_few_keeps_to_the_others() -> None:
-    """Cells that one candidate alone can have made count as whole ones."""
-    good, bad = np.zeros(2000), np.full(2000, -60.0)
-    scores = {
-        0: np.column_stack([good, bad, np.full(2000, -np.inf)]),
-        1: np.column_stack([bad[:1500], good[:1500], np.full(1500, -np.inf)]),
-        2: np.column_stack([bad[:2], good[:2], np.full(2, -np.inf)]),
-    }
-    found = stacked(scores, 4, np.array([True, True, False]))
-    whole = (2000 + SHRINK / 2) / (3502 + SHRINK)
-    expected = [2000 + SHRINK * whole, SHRINK * whole, SHRINK * whole, SHRINK * whole]
-    expected = np.array(expected) / (np.array([2000, 1500, 2, 0]) + SHRINK)
-    np.testing.assert_allclose(found[:, 0], expected, atol=1e-6)
-    np.testing.assert_allclose(found[:, 1], 1 - expected, atol=1e-6)
-    assert not found[:, 2].any(), "the third made no chain"
-    assert stacked({}, 2, np.ones(2, bool)).tolist() == [[0.5, 0.5]] * 2
 
 
 # Chains ----------------------------------------------------------------------------------------

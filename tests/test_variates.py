@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.integrate import trapezoid
 from scipy.special import ndtr
 
 from glfm_cli._kernels._categorical import standard_normals
@@ -51,6 +52,22 @@ def test_truncated_normal_has_the_law_of_scipy(a: float, b: float, seed: int) ->
 def test_truncated_normal_moves_and_scales(a: float, b: float, seed: int) -> None:
     x = draw(5000, 3.0 + 0.2 * a, 3.0 + 0.2 * b, seed, mean=3.0, sd=0.2)
     assert stats.kstest((x - 3.0) / 0.2, stats.truncnorm(a, b).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("a", "width"), [(9.0, np.inf), (38.0, np.inf), (12.0, 0.3), (20.0, 0.05), (60.0, 0.018)]
+)
+def test_draws_far_out_have_the_mean_of_their_law(a: float, width: float, seed: int) -> None:
+    """Of x - a, whose density is exp(-a t - t^2 / 2); a million draws tell one part in a thousand.
+    """
+    t = np.linspace(0.0, min(width, 60.0 / a), 200_001)
+    p = np.exp(-a * t - 0.5 * t * t)
+    mean = trapezoid(t * p, t) / trapezoid(p, t)
+    sd = np.sqrt(trapezoid((t - mean) ** 2 * p, t) / trapezoid(p, t))
+    drawn = draw(1_000_000, a, a + width, seed) - a
+    assert drawn.mean() == pytest.approx(mean, abs=4.5e-3 * sd)
+    assert drawn.std() == pytest.approx(sd, rel=1e-2)
+
 
 
 def test_normals_drawn_together_are_normal_and_independent(seed: int) -> None:

@@ -81,6 +81,12 @@ def test_what_is_explored_is_as_of_rows_repeated(kept: Any) -> None:
     assert found.patterns[-1].cumulative == pytest.approx(1.0)
     gone = np.array([table[name].is_null().to_numpy() for name in scales])[:, many]
     np.testing.assert_allclose(found.missing.share, gone.mean(axis=1))
+    both = gone[:, None] & gone
+    np.testing.assert_allclose(found.missing.together, both.mean(axis=2))
+    there = np.ix_(*[np.flatnonzero(gone.any(axis=1))] * 2)  # z is never missing
+    phi = np.corrcoef(gone[gone.any(axis=1)])
+    np.testing.assert_allclose(found.missing.phi[there], phi, atol=1e-12)
+    assert not found.missing.phi[scales["z"]].any()
     assert found.missing.complete == pytest.approx(np.mean(~gone.any(axis=0)))
 
 

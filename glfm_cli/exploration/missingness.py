@@ -12,7 +12,8 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.stability import correlations
+
+CONSTANT = 1e-12  # sds of gaps, multiplied, of columns of which one never changes
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,13 @@ def missingness(scales: Sequence[Scale]) -> Missingness:
     missing = np.column_stack(each).astype(np.float64)
     count = scales[0].counts(np.arange(missing.shape[0]))
     total = max(count.sum(), np.finfo(float).tiny)
+    share, together = count @ missing / total, (missing.T * count) @ missing / total
+    spread, away = np.maximum(share * (1.0 - share), 0.0), together - np.outer(share, share)
+    sd = np.sqrt(np.outer(spread, spread))
     return Missingness(
         names=tuple(scale.name for scale in scales),
-        share=count @ missing / total,
-        together=(missing.T * count) @ missing / total,
-        phi=correlations(missing, missing),
+        share=share,
+        together=together,
+        phi=np.divide(away, sd, out=np.zeros_like(away), where=sd > CONSTANT),
         complete=float(count @ ~missing.any(axis=1) / total),
     )

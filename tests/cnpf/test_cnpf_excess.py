@@ -112,3 +112,21 @@ def test_rows_of_known_totals_and_empty_matrices_have_no_excess() -> None:
     draw, counts = fitted(0.8, 0)
     assert excess_of(replace(CONFIG, likelihood="topics"), draw, counts) == (0.0, 0.0)
     assert excess_of(CONFIG, draw, counts_of(np.zeros((250, 40), dtype=int))) == (0.0, 0.0)
+
+
+def test_the_excess_of_few_cells_is_where_likelihood_and_prior_are_highest(seed: int) -> None:
+    """Each ~ Exp(1): no other e and f on a grid are more probable."""
+    draw, counts = fitted(1.5, seed, 12)
+    row, column, y, weight = some_cells(counts)
+    mean, var = law_without(CONFIG, draw, row, column, y)
+
+    def log_p(e: float, f: float) -> float:
+        factor = e / np.sqrt(mean) + f
+        r = mean**2 / (var * (1.0 + factor) + factor * mean**2)
+        return float(weight @ nbinom.logpmf(y, r, r / (r + mean)) - e - f)
+
+    e, f = excess_of(CONFIG, draw, counts)
+    assert max(e, f) < 4.0
+    near = [(max(e + u, 0.0), f + v) for u in np.linspace(-0.2, 0.2, 21) for v in (0.0, 0.02, 0.05)]
+    best = max(log_p(*at) for at in near)
+    assert log_p(e, f) > best - 1e-3

@@ -27,11 +27,12 @@ from glfm_cli.completion.analysis.families import (
     Seen,
 )
 from glfm_cli.latent.bsvd.effects import slice_draw
+from glfm_cli.links.intervals import log_interval
 
 LOG_A = (-20.0, 8.0)  # of dispersions; beyond them nothing changes
 OF_FIT = (-12.0, 5.0)  # where the likeliest is looked for
 MOST_MEAN = 2.0**53  # of a count that is drawn
-ROUNDING = 1.0 / 12.0  # the least variance of whole numbers
+LEAST = 1e-12  # variance of normal errors
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,11 @@ def law_of_counts(seen: Seen) -> Family:
 
     def criterion(name: str) -> float:
         at = FAMILIES[name].fit(seen)
-        if name == "linear":
-            at = RegressionDraw(at.b, max(at.s2, ROUNDING))
-        log_p = float(np.sum(FAMILIES[name].log_density(seen.y, seen.X, at)))
-        return p + (name != "poisson") - log_p
+        if name == "linear":  # of what is rounded: a density is no probability
+            away, sd = seen.y - seen.X @ at.b, np.sqrt(max(at.s2, LEAST))
+            log_p = log_interval((away - 0.5) / sd, (away + 0.5) / sd)
+        else:
+            log_p = FAMILIES[name].log_density(seen.y, seen.X, at)
+        return p + (name != "poisson") - float(np.sum(log_p))
 
     return FAMILIES[min(("poisson", "negbin", "linear"), key=criterion)]

@@ -1,0 +1,33 @@
+"""Scores of probabilities of labels, each against its definition written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from glfm_cli.classification.scores import all_scores
+
+
+def test_scores_are_those_of_pairs_and_rows_written_out() -> None:
+    rng = np.random.default_rng(0)
+    p = np.round(rng.dirichlet(np.ones(3), 40), 1)  # with ties
+    p[:, 2] = 1.0 - p[:, 0] - p[:, 1]
+    code = rng.integers(3, size=40)
+    areas = []
+    for level in range(3):
+        own, rest = p[code == level, level], p[code != level, level]
+        above = own[:, None] - rest
+        areas.append(np.mean((above > 1e-12) + 0.5 * (np.abs(above) <= 1e-12)))
+    found = all_scores(code.astype(float), np.round(p, 12))
+    assert found["auc"] == pytest.approx(np.mean(areas))
+    assert found["accuracy"] == np.mean([row.argmax() == k for row, k in zip(p, code, strict=True)])
+    given = np.array([row[k] for row, k in zip(p, code, strict=True)])
+    assert found["log_score"] == pytest.approx(np.mean(np.log(np.maximum(given, 1e-15))))
+    hit = np.eye(3)[code]
+    assert found["brier"] == pytest.approx(np.mean(np.sum((p - hit) ** 2, axis=1)))
+
+
+def test_a_label_that_is_always_told_apart_has_an_area_of_one() -> None:
+    p = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+    assert all_scores(np.array([0.0, 0.0, 1.0]), p)["auc"] == 1.0
+    assert np.isnan(all_scores(np.zeros(3), p)["auc"])
