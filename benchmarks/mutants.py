@@ -434,6 +434,18 @@ MUTANTS = {
         "np.exp(1.0 / self.exponents[d] * np.log(",
         RECALIBRATION,
     ),
+    "certain cells bear the correction first": Mutant(
+        "inference/holding_back.py",
+        "np.argsort(-uncertainty",
+        "np.argsort(uncertainty",
+        "tests/test_holding_back.py",
+    ),
+    "wide forecasts taken for certain": Mutant(
+        "inference/holding_back.py",
+        "bearable(gains[d], high - low)",
+        "bearable(gains[d], low - high)",
+        "tests/test_holding_back.py",
+    ),
     "one seed's variance for two": Mutant(
         "inference/precision.py",
         "np.sqrt(2.0 * (size - 1) / (n * (n - 1)))",

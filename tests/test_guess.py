@@ -166,6 +166,7 @@ def test_column_is_guessed(
         ("{}/3/24", "date", "%d/%m/%y"),
         ("3/{}/24", "date", "%m/%d/%y"),
         ("{} March 2024", "date", "%d %B %Y"),
+        ("2024年3月{}日", "date", "%Y年%m月%d日"),
         ("Mar {}, 2024", "date", "%b %d, %Y"),
         ("202401{:02d}", "date", "%Y%m%d"),
         ("2024-01-{:02d} 10:30:05+02:00", "date", "%Y-%m-%d %H:%M:%S+02:00"),
@@ -246,6 +247,11 @@ def test_numbers_are_recognised_as_they_are_written(
     column, why = guessed("x", cells)
     assert (str(column.type), written(column)) == (kind, expected)
     assert reason in why
+
+
+def test_the_reason_names_long_numbers_as_they_are_written() -> None:
+    cells = [f"{i}.197,62 €" for i in range(1, ROWS)]
+    assert f"numbers from 1.197,62 € to {ROWS - 1}.197,62 €, none" in guessed("x", cells)[1]
 
 
 @pytest.mark.parametrize(
@@ -484,7 +490,10 @@ def test_levels_that_differ_by_a_negation_are_not_proposed_as_one(pair: tuple[st
 # Gaps ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", ["NA", "k.A.", "n/a", "NaN", "null", "?", ".", "-", "missing"])
+@pytest.mark.parametrize(
+    "word",
+    ["NA", "k.A.", "n/a", "NaN", "null", "?", ".", "-", "missing", "#NV", "#WERT!", "#¡VALOR!"],
+)
 def test_words_for_missing_are_codes_in_every_column(word: str) -> None:
     for others in (texts(range(0, 90, 3)), ["red", "green", "blue"], ["low", "mid", "high"]):
         column, reason = guessed("x", repeat(*others, word))

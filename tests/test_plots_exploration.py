@@ -150,6 +150,13 @@ def test_of_many_levels_those_are_drawn_in_which_patterns_differ_most(found: Exp
     assert len(drawn) == 5  # each told from the others, though its name is cut
 
 
+def test_letters_that_the_font_lacks_are_measured_without_a_warning(seed: int) -> None:
+    table = pa.table({"診療科": ["内科", "外科"] * 15, "年齢": np.arange(30) % 7})
+    types = {"columns": {"診療科": "categorical", "年齢": "count"}}
+    found = explore(table, types, chains=2, warmup=5, draws=4, seed=seed)
+    assert plot_exploration(found).axes  # warnings are errors here
+
+
 def test_texts_that_begin_and_end_alike_are_told_apart() -> None:
     texts = [f"Département n° {i} de la République française" for i in (1, 12)]
     assert distinct([*texts, "Corse"], 60, SMALL) == ["…1…", "…12…", "Corse"]

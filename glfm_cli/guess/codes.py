@@ -29,6 +29,13 @@ GAP_WORDS = words(
     *("non disponibile", "geen gegevens", "sem dados"),
 }
 
+# Errors of formulas, as spreadsheets write them in several languages.
+GAP_WORDS |= words(
+    """#nv #n/v #n/d #n/b #i/t #ref! #name? #num! #calc! #spill! #wert! #bezug! #zahl! #valeur!
+    #nom? #nombre! #nul! #¡valor! #¡ref! #¿nombre? #¡num! #¡nulo! #¡div/0! #valore! #rif! #nome?
+    #valor! #waarde! #verw! #naam? #getal! #saknas!"""
+)
+
 # Questions without an answer: among levels, too, these words are none.
 REFUSALS = words("refusal verweigert") | {
     *("no answer", "no response", "prefer not to say", "prefer not to answer", "rather not say"),

@@ -22,6 +22,7 @@ _DAY = (
     rf"|\d{{1,2}}[ -]?{_MONTH}[ ,.-]*(?:\d{{4}}|\d{{2}})"
     rf"|{_MONTH}\.? ?\d{{1,2}},? +\d{{4}}"
     rf"|{_MONTH}[ .-]+\d{{4}}"
+    r"|\d{4}年\d{1,2}月\d{1,2}日"
     r"|\d{4}-?[mqw]\d{1,2})"
 )
 DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
@@ -34,7 +35,7 @@ _DAYS = (
     "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y",
     "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y",
     "%d%b%Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y", "%b %Y", "%B %Y", "%b-%Y", "%Y-%m",
-    "%Ym%m", "%Y/%m", "%m/%Y", "%Y%m%d", "%Y-%m-%d",
+    "%Ym%m", "%Y/%m", "%m/%Y", "%Y%m%d", "%Y-%m-%d", "%Y年%m月%d日",
 )  # fmt: skip
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", "T%H:%M:%S")
 _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))

@@ -299,10 +299,10 @@ def _thins_out(column: Profile) -> bool:
 
 
 def _ends(column: Profile, between: str) -> str:
-    """Return the smallest and the largest value, long ones shortened."""
+    """Return the smallest and the largest value, long ones shortened but for signs and units."""
     x = column.numbers
     ends = []
     for i, value in ((np.argmin(x), x.min()), (np.argmax(x), x.max())):
         text = column.texts[int(i)].as_py()
-        ends.append(text if len(text) <= 10 else f"{value:.6g}")
+        ends.append(text if len(text) <= 10 or column.written.mark else f"{value:.6g}")
     return between.join(ends)

@@ -22,6 +22,7 @@ from scipy.special import expit, softmax
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.holding_back import held_tilts
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.recalibration import (
     LEAST,
@@ -96,7 +97,7 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
             below, within, under = forecast[d].T
             u, v = below / np.maximum(within, LEAST), under / np.maximum(within, LEAST)
             places[d] = v + rng.random(u.size) * (u - v)
-    for d, tilt in fit_tilts(places).items():
+    for d, tilt in held_tilts(fit_tilts(places), places, parts).items():
         tilts[d] = tilt
     return replace(posterior, recalibration=Recalibration(exponents, tilts, weights))
 

@@ -148,8 +148,8 @@ def check_names(names: list[str], file: str) -> None:
             raise TableError(
                 f"column {position} of {len(names)} has no name",
                 file=file,
-                hint="Give it a name in the header; only the first, that of row names, can do "
-                "without.",
+                hint="Give it a name in the header, which is one row, or delete the column if it "
+                "is empty; only the first, that of row names, can do without.",
             )
         if name in seen:
             raise TableError(
@@ -207,8 +207,8 @@ def _check_text(data: bytes, file: str, *, skipped: int) -> None:
             row=row,
             value=f"byte 0x{data[error.start]:02X}",
             expected="text in UTF-8, or in UTF-16 with a byte-order mark",
-            hint="Convert the file first, for example: "
-            "iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv",
+            hint="Export it again as UTF-8, or convert it; Japanese text of Excel, for example: "
+            "iconv -f CP932 -t UTF-8 old.csv > new.csv",
         ) from None
 
 

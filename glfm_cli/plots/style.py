@@ -47,6 +47,7 @@ _FAMILY = "DejaVu Sans"
 PLAIN = FontProperties(family=_FAMILY, size=8.5)
 SMALL = FontProperties(family=_FAMILY, size=8)
 TITLE = FontProperties(family=_FAMILY, size=8.5, weight="bold")
+_LACKING = "Glyph .* missing from font"  # a warning
 _LONGEST = 200  # letters of a name, label or level that are looked at
 
 # What a user's own settings must not change, and what keeps the bytes of a file the same.
@@ -93,7 +94,7 @@ def check_figure(path: str | os.PathLike[str]) -> None:
 def drawing() -> Iterator[None]:
     """Draw with our own settings; a letter the font lacks becomes a box, without a warning."""
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message=_LACKING)
         yield
 
 
@@ -248,8 +249,10 @@ def in_two_lines(text: str, width: float, font: FontProperties) -> list[str]:
 
 
 def width_of(text: str, font: FontProperties) -> float:
-    """Return how wide a text is, in points."""
-    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+    """Return how wide a text is, in points; a letter the font lacks is as wide as its box."""
+    with warnings.catch_warnings():  # texts are measured before there is a figure, too
+        warnings.filterwarnings("ignore", message=_LACKING)
+        return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def words_of(column: Column) -> str:

@@ -21,6 +21,21 @@ def test_a_windows_file_is_named_and_written_back_in_its_encoding(desk, here: Ca
     assert done.output.decode("cp1252").startswith("Nr;Größe;Ort;Art\n0;0,5;")
 
 
+def test_what_is_in_no_encoding_that_is_known_is_said_to_convert(desk, here: Callable) -> None:
+    desk.put("table.csv", "患者番号,診療科\n1,内科\n2,外科\n".encode("cp932"))
+    said = here("types", "table.csv", "-o", "types.yaml")
+    assert said.status == 2
+    assert "iconv -f CP932 -t UTF-8 old.csv > new.csv" in said.stderr
+
+
+def test_empty_columns_without_a_name_are_said_to_delete(desk, here: Callable) -> None:
+    desk.put("table.csv", "Nr;a;b;;\n" + ROWS.replace("\n", ";\n"))
+    said = here("types", "table.csv", "-o", "types.yaml")
+    assert said.status == 2
+    assert "table.csv: column 4 of 5 has no name" in said.stderr
+    assert "delete the column if it is empty" in said.stderr
+
+
 def test_a_title_and_a_separator_line_are_kept(desk, here: Callable) -> None:
     for first, warned in (("sep=;\r\n", False), ("Bericht;;;\r\n;;;\r\n", True)):
         desk.put("table.csv", first + "Nr;a;b;c\r\n" + ROWS.replace("\n", "\r\n"))
