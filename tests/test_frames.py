@@ -61,6 +61,7 @@ def test_every_task_answers_with_what_it_was_given(kind: str, task: str) -> None
     found = getattr(glfm_cli, task)(data, TYPES, **options)
     assert type(found.output) is type(data)
     assert table_of(found.output).column_names == found.to_table().column_names
+    assert repr(found) == f"<{type(found).__name__}: to_table() has its rows>"
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb"])

@@ -62,6 +62,9 @@ class Multiple:
     def __len__(self) -> int:
         return len(self.chosen)
 
+    def __repr__(self) -> str:
+        return f"<Multiple: {len(self)} versions of {self.table.num_rows} rows, by tables()>"
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know of the versions, one line each: after they were drawn, all."""

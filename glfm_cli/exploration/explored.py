@@ -11,7 +11,7 @@ from glfm_cli.io.frames import AsGiven
 from glfm_cli.schema import Schema
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explored(AsGiven):
     """The fit behind an exploration, and how it ended.
 

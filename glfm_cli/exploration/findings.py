@@ -34,7 +34,7 @@ class Remainder:
     explained: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Findings(Explored):
     """What structure is in a table, and how sure that is.
 

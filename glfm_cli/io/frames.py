@@ -15,11 +15,15 @@ from glfm_cli.errors import TableError, UsageError
 _OBJECTS = pa.opaque(pa.string(), "object", "pandas")  # of several types, or of none of Arrow's
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AsGiven:
     """A result that remembers the data that it was made from."""
 
     given: Any = None
+
+    def __repr__(self) -> str:
+        """Return a line; the fields hold whole tables and all draws."""
+        return f"<{type(self).__name__}: to_table() has its rows>"
 
     @property
     def output(self) -> Any:
