@@ -753,8 +753,8 @@ MUTANTS = {
     ),
     "trees that know the labels they are weighed by": Mutant(
         "classification/label_trees.py",
-        "np.arange(n, dtype=np.int32))",
-        "np.full(n, -1, dtype=np.int32))",
+        "n_levels, x, rows)[rows, own]",
+        "n_levels, x, rows * 0 - 1)[rows, own]",
         "tests/test_label_trees.py",
     ),
     "trees of missing cells at their means": Mutant(
@@ -764,10 +764,10 @@ MUTANTS = {
         "tests/test_label_trees.py",
     ),
     "weights of trees beside starts of equal weights": Mutant(
-        "classification/classifier.py",
-        "np.array(each) + log_weight[:, None]",
-        "np.array(each)",
-        "tests/test_label_trees.py",
+        "classification/label_mixing.py",
+        "np.log(member.weight) + log_p[",
+        "log_p[",
+        "tests/test_label_mixing.py",
     ),
     "labels left out while the others' scores stay": Mutant(
         "latent/iqgme/label_responses.py",
@@ -803,10 +803,10 @@ MUTANTS = {
         "classification/classifier.py", "** self.power", "** 1.0", "tests/test_iqgme_levels.py"
     ),
     "labels left out without the power of forecasts": Mutant(
-        "latent/iqgme/model.py",
-        "own = tempered(log_p, power)[",
-        "own = log_p[",
-        "tests/test_iqgme_levels.py",
+        "classification/label_mixing.py",
+        "member.power if s is None else s)",
+        "1.0 if s is None else s)",
+        "tests/test_label_mixing.py",
     ),
     "the power of forecasts by labels seen": Mutant(
         "latent/iqgme/model.py",
@@ -1193,13 +1193,13 @@ MUTANTS = {
         "inference/equations.py",
         "weight.ravel()[far] += own",
         "weight.ravel()[far] += 0.0 * own",
-        "tests/test_equations.py",
+        "tests/test_equations_far.py",
     ),
     "cells too large for their equation, left": Mutant(
         "inference/equations.py",
         "cells[d][wrong & free[d]] *= 0.5",
         "cells[d][wrong & free[d]] *= 1.0",
-        "tests/test_equations.py",
+        "tests/test_equations_far.py",
     ),
     "draws that cannot follow, kept": Mutant(
         "completion/dependent.py",
@@ -1545,8 +1545,8 @@ MUTANTS = {
     ),
     "weights by logarithms of their mean": Mutant(
         "classification/stacking.py",
-        "softmax(log_p + digamma(a), axis=1)",
-        "softmax(log_p + np.log(a), axis=1)",
+        "np.exp(digamma(a) - digamma(a.sum()))\n        a =",
+        "a / a.sum()\n        a =",
         "tests/test_pooling.py",
     ),
     "areas above 1": Mutant(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,78 +11,8 @@ from scipy import stats
 from scipy.integrate import cumulative_trapezoid, trapezoid
 
 from glfm_cli import impute
-from glfm_cli.arrays import Array
-from glfm_cli.completion import prepare
-from glfm_cli.inference.equations import Equations, RowsOfDraw
-from glfm_cli.links import Link
-from glfm_cli.links.law import CellLaw, NormalMixture
-
-SEEN, N = 400, 1500  # rows that show what columns are like, and rows to be drawn
-LOG = {"type": "positive", "transform": "log"}
-Row = Mapping[str, float | None]
-
-
-class Law:
-    """One normal a column, the same in every row."""
-
-    def __init__(self, means: Sequence[Array], variances: Sequence[Array]) -> None:
-        self.means, self.variances = means, variances
-
-    def column(self, d: int, at: Any) -> CellLaw:
-        means = np.tile(self.means[d], (len(at), 1, 1))
-        return NormalMixture(np.ones((1, 1)), means, self.variances[d][None, None])
-
-
-def redraw(
-    seen: Mapping[str, Array], types: Mapping[str, Any], row: Row, sd: float, seed: int,
-    known: Mapping[str, tuple[float, float]] | None = None,
-) -> tuple[dict[str, Array], dict[str, Any]]:  # fmt: skip
-    """Return draws (N,) of the cells of a row that are None, and log densities of each column.
-
-    known : what cells are known to lie between
-    Latent numbers have mean 0.3, 0 or -0.3 and standard deviation `sd`; noise is part of it.
-    """
-    cells = {name: [*seen[name].tolist(), *[row[name]] * N] for name in types}
-    problem, data, _ = prepare(pa.table(cells), {"columns": dict(types)})
-    rng = np.random.default_rng(seed)
-    links: Sequence[Link] = problem.links
-    params = [link.start(x, rng)[0] for link, x in zip(links, problem.xs, strict=True)]
-    sizes = [link.n_latent for link in links]
-    means = [np.full(size, 0.3 * (1 - d % 3)) for d, size in enumerate(sizes)]
-    # Two-part columns have unit noise.
-    law = Law(means, [np.full(s, sd**2 if s == 1 else 1.0) for s in sizes])
-    rows = {d: np.arange(N) for d, name in enumerate(types) if row[name] is None}
-    found = {d: links[d].sample(law.column(d, at), params[d], rng) for d, at in rows.items()}
-    ends = {list(types).index(n): np.tile(pair, (N, 1)) for n, pair in (known or {}).items()}
-    for d, pair in ends.items():
-        link: Any = links[d]
-        found[d] = link.sample_between(law.column(d, rows[d]), params[d], rng, pair)
-    block = RowsOfDraw(slice(SEEN, SEEN + N), SimpleNamespace(params=params), law, rows, ends)  # type: ignore[arg-type]
-    Equations(data.columns, links).redraw(block, found, rng)
-
-    def density(d: int) -> Any:
-        return lambda x: links[d].log_density(x, law.column(d, range(x.size)), params[d])
-
-    names = list(types)
-    return {names[d]: x for d, x in found.items()}, {n: density(d) for d, n in enumerate(names)}
-
-
-def check_distribution(x: Array, grid: Array, log_p: Array) -> None:
-    """Check draws against an unnormalised log density on a grid."""
-    p = np.exp(log_p - np.max(log_p))
-    cdf = cumulative_trapezoid(p, grid, initial=0.0)
-    assert stats.kstest(x, lambda at: np.interp(at, grid, cdf / cdf[-1])).pvalue > 0.01
-
-
-def check_counts(times: Array, expected: Array) -> None:
-    """Check how often each of some values was drawn."""
-    keep = expected > 4
-    chi2 = np.sum((times - expected)[keep] ** 2 / expected[keep])
-    assert stats.chi2.sf(chi2, keep.sum() - 1) > 0.01
-
-
-def sums(names: Sequence[str], kind: str) -> dict[str, Any]:
-    return {name: {"type": kind, "parts_of": "total"} for name in names} | {"total": kind}
+from glfm_cli.inference.equations import Equations
+from tests.equation_draws import SEEN, N, check_counts, check_distribution, redraw, sums
 
 
 def test_parts_given_their_sum_are_conditional_normals() -> None:
@@ -179,49 +107,6 @@ def test_columns_given_a_formula() -> None:
     check_distribution(found["height"], grid, log)
 
 
-def test_shares_that_are_both_too_large_at_first() -> None:
-    rng = np.random.default_rng(7)
-    seen = {name: np.exp(rng.normal(1, 0.7, SEEN)) for name in "ab"}
-    seen["left"] = 30.0 - seen["a"] - seen["b"]
-    types: dict[str, Any] = dict.fromkeys("ab", "positive")
-    types |= {"left": {"type": "real", "formula": "30 - a - b"}}
-    found, _ = redraw(seen, types, {"a": None, "b": None, "left": 29.0}, 1.0, 8)
-    np.testing.assert_allclose(found["a"] + found["b"], 1.0, rtol=1e-9)
-
-
-def test_shares_of_what_is_far_less_than_they_usually_are() -> None:
-    """No share alone can be so small that the others leave it something."""
-    rng = np.random.default_rng(7)
-    seen = {name: np.exp(rng.normal(1, 0.4, SEEN)) for name in "abc"}
-    seen["left"] = 30.0 - seen["a"] - seen["b"] - seen["c"]
-    types: dict[str, Any] = dict(zip("abc", (LOG,) * 3, strict=True))
-    types |= {"left": {"type": "real", "formula": "30 - a - b - c"}}
-    found, log_p = redraw(seen, types, dict.fromkeys("abc") | {"left": 29.0}, 1.0, 8)
-    np.testing.assert_allclose(found["a"] + found["b"] + found["c"], 1.0, rtol=1e-9)
-    grid = np.linspace(0.0, 1.0, 402)[1:-1]
-    p = {name: np.exp(log_p[name](grid) - log_p[name](grid).max()) for name in "abc"}
-    rest = [np.dot(p["b"][:k], p["c"][:k][::-1]) for k in range(grid.size - 1, -1, -1)]
-    with np.errstate(divide="ignore"):
-        check_distribution(found["a"], grid, np.log(p["a"]) + np.log(rest))
-
-
-def test_whole_numbers_of_what_is_far_less_than_they_usually_are() -> None:
-    rng = np.random.default_rng(9)
-    seen = {"a": rng.poisson(20.0, SEEN), "b": np.exp(rng.normal(0.8, 0.4, SEEN))}
-    seen["left"] = 60.0 - seen["a"] - seen["b"]
-    types: dict[str, Any] = {"a": "count", "b": LOG}
-    types |= {"left": {"type": "real", "formula": "60 - a - b"}}
-    found, log_p = redraw(seen, types, {"a": None, "b": None, "left": 52.2}, 1.0, 10)
-    c = np.arange(8.0)
-    p = np.exp(log_p["a"](c) + log_p["b"](7.8 - c))
-    times = np.array([np.sum(found["a"] == k) for k in c])
-    assert times.sum() == N
-    check_counts(times, N * p / p.sum())
-    # Where nothing can obey, cells are as they were drawn.
-    found, _ = redraw(seen, types, {"a": None, "b": None, "left": 70.0}, 1.0, 10)
-    assert np.median(found["a"]) > 15.0
-
-
 @pytest.mark.parametrize("total", [30.0, 6.0])
 def test_parts_of_a_part_are_drawn_given_what_that_is(total: float) -> None:
     rng = np.random.default_rng(6)
@@ -267,22 +152,6 @@ def test_parts_of_a_missing_sum_are_drawn_until_its_column_can_hold_it() -> None
     found, _ = redraw(seen, types, row, 0.2, 9)
     np.testing.assert_allclose(0.001 - found["debts"], found["equity"], rtol=1e-9)
     assert np.all(found["equity"] > 0.0)
-
-
-def test_a_rest_is_less_than_any_seen_where_no_more_is_left() -> None:
-    rng = np.random.default_rng(11)
-    seen = {name: np.exp(rng.normal(3.2, 0.4, SEEN)) for name in ("sand", "clay")}
-    seen["silt"] = 100.0 - seen["sand"] - seen["clay"]
-    seen = {name: x[seen["silt"] > 5.0] for name, x in seen.items()}
-    seen = {name: np.resize(x, SEEN) for name, x in seen.items()}
-    types: dict[str, Any] = {"sand": LOG, "clay": LOG}
-    types |= {"silt": {"type": "positive", "formula": "100 - sand - clay"}}
-    row: Row = {"sand": None, "clay": 99.0, "silt": None}
-    found, log_p = redraw(seen, types, row, 1.0, 12)
-    np.testing.assert_allclose(found["sand"] + found["silt"], 1.0, rtol=1e-9)
-    assert np.all(found["silt"] > 0.0)
-    grid = np.linspace(0.0, 1.0, 4001)[1:]
-    check_distribution(found["sand"], grid, log_p["sand"](grid))
 
 
 @pytest.mark.parametrize("as_formula", [False, True])
