@@ -8,9 +8,10 @@ draw the density
 x_j following from the others. What the row's known cells say, its result among them, the draw
 knows: x_1, ..., x_k are independent given it. Moves of two cells leave that law invariant: of x_i
 as it is and of M - 1 more, drawn from p(x_i), one is chosen in proportion to p(x_j) / |df / dx_j|
-for the x_j that follows [Tjelmeland 2004]. A value with
-a probability of its own is one that p(x_i) may give. Equations are visited from the outside in: a
-result that was drawn is known to its own parts. Cost: O(k^2 M) densities a row.
+for the x_j that follows [Tjelmeland 2004]. A value with a probability of its own is one that p(x_i)
+may give. Rows where no cell alone makes the equation hold start nearer to 0; theirs lie evenly
+between what x_j leaves, and are weighed by p(x_i), too. Equations are visited from the outside in:
+a result that was drawn is known to its own parts. Cost: O(k^2 M) densities a row.
 
 Where the result is missing, too, it follows (following.py).
 """
