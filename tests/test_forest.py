@@ -258,7 +258,7 @@ def test_a_cell_says_nothing_of_itself() -> None:
 
 
 def test_steps_visit_the_columns_in_turn_and_draws_have_trees_of_their_own() -> None:
-    settings = {"visited": 0.2}
+    settings = {"visited": 0.2, "together": 1.0}
     problem = prepare(table_of(), TYPES, model="forest", settings=settings)[0]
     chain, kept = chains.start(problem, 3, 0), []
     for step in range(7):

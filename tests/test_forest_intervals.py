@@ -95,14 +95,16 @@ def test_intervals_of_new_rows_are_drawn_too() -> None:
     for _ in range(5):
         chain.sweep(adapt=True)
     draw = chain.keep().latent
-    t = np.full(300, -1.0)
-    ends = {0: (np.arange(300), np.full(300, -np.inf), np.full(300, LIMIT))}
-    new = np.vstack([np.full(300, LIMIT - 0.1), t])
+    x, t = (link.margin.to_latent for link in problem.links)
+    limit = x(np.full(300, LIMIT))
+    ends = {0: (np.arange(300), np.full(300, -np.inf), limit)}
+    new = np.vstack([limit - 0.1, t(np.full(300, -1.0))])
     nobody = np.full(300, -1, dtype=np.int32)
     z = draw.folded(new, nobody, ends, 3, np.random.default_rng(0)).z
-    assert (z[0] < LIMIT + 1e-6).all()
+    assert (z[0] < limit + 1e-6).all()
     right = truncnorm(-np.inf, (LIMIT + 0.8) / 0.6, -0.8, 0.6)
-    assert z[0].mean() == pytest.approx(right.mean(), abs=0.5 * right.std())
+    expected, wide = x(np.array([right.mean(), right.mean() + right.std()]))
+    assert z[0].mean() == pytest.approx(expected, abs=0.5 * (wide - expected))
     assert np.unique(z[0]).size > 290
 
 

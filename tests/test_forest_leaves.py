@@ -14,7 +14,8 @@ from glfm_cli.completion import prepare
 from glfm_cli.inference import chains
 from glfm_cli.latent.forest import ForestConfig, ForestDraw
 from glfm_cli.latent.forest.columns import Kinds, cells_of
-from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_least, error_of_many
+from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, error_of_many
+from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import grow, law, scaled
 from glfm_cli.latent.model import Sizes
 from glfm_cli.links.law import NormalMixture, Probabilities
@@ -54,7 +55,7 @@ def test_the_mean_product_of_two_forests_errors_is_the_error_of_many(how: str, l
     """That of one of them is a fifth and more above it."""
     z, seen, kinds = columns(how, 0.3)
     rows, rng, config = np.arange(N), np.random.default_rng(1), ForestConfig()
-    once = (z, seen, kinds, 0, rows, least, config, rng)
+    once = (z, seen, kinds, 0, rows, least, Lines.none(kinds, N), config, rng)
     found = [error_of_many(*once) for _ in range(20)]
     errors, K = [], 200
     for _ in range(K):
@@ -82,7 +83,7 @@ def test_smooth_columns_get_small_leaves_and_noise_large_ones() -> None:
             for seed in range(4):
                 once = columns(how, noise, seed, n=1500)
                 rng = np.random.default_rng(seed)
-                chosen.append(best_least(*once, 0, ForestConfig(), rng))
+                chosen.append(best_way(*once, 0, ForestConfig(), rng)[0])
             assert best in chosen, (how, chosen)
             assert other not in chosen, (how, chosen)
 
@@ -90,7 +91,8 @@ def test_smooth_columns_get_small_leaves_and_noise_large_ones() -> None:
 def test_of_few_cells_leaves_have_the_usual_size() -> None:
     z, seen, kinds = columns("numbers", 0.0)
     seen[0, 19:] = 0
-    assert best_least(z, seen, kinds, 0, ForestConfig(), np.random.default_rng(0)) == USUAL
+    found = best_way(z, seen, kinds, 0, ForestConfig(), np.random.default_rng(0))
+    assert found == (USUAL, False)
 
 
 TYPES = {"columns": {"y": "real", "x": "real", "e": "real"}}

@@ -12,6 +12,7 @@ def grow(
     nominal: _Bytes,
     d: int,
     n_levels: int,
+    y: _Floats,
     donors: _Ints,
     seed: int,
     left_out: int,
@@ -42,7 +43,7 @@ class ColumnTrees:
         feature: _Ints,
         threshold: _Singles,
         child: _Ints,
-            members: _Ints,
+        members: _Ints,
     ) -> None: ...
 
 def fill_moments(

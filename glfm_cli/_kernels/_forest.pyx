@@ -162,7 +162,8 @@ def grow(
     const unsigned char[::1] nominal,  # in (D,) 1 = levels without an order
     Py_ssize_t d,
     int n_levels,                      # of column d if it is nominal, else 0
-    const int[::1] donors,             # in (n,) rows in which column d is observed
+    const double[::1] y,               # in (N,) what trees of column d forecast
+    const int[::1] donors,             # in (n,) rows in which it is observed
     uint64_t seed,
     Py_ssize_t left_out,               # trees that a row is left out of
     Py_ssize_t tries,                  # columns that a node asks about,
@@ -216,7 +217,7 @@ def grow(
                 start, n = child[node], <Py_ssize_t> threshold[node]
                 best, best_gain, asked = -1, -1.0, 0
                 here = &members[start]
-                if n >= 2 * least and spread(&z[d, 0], here, n, n_levels, &away[0], counts):
+                if n >= 2 * least and spread(&y[0], here, n, n_levels, &away[0], counts):
                     for i in range(D - 1):
                         if asked == tries:
                             break

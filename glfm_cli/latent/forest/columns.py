@@ -56,6 +56,11 @@ class Kinds:
             np.array(noise),
         )
 
+    def take(self, columns: Array) -> Kinds:
+        """Return those of some of the columns."""
+        every = self.levels, self.nominal, self.atom, self.noise
+        return Kinds(*(kind[columns] for kind in every))
+
 
 def _atom(link: TwoPartLink) -> float:
     """Return a number by y of the atom that no other value has."""

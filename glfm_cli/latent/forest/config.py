@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from glfm_cli.settings import require
 
@@ -16,6 +17,10 @@ class ForestConfig:
     questions : at random, each of another column, of which a node asks the best
     thresholds : of each of these columns, at random, of which it asks the best
     least : members of a leaf, at least; 0: of each column what forecasts it best (see `leaves`)
+    linear : whether trees of numbers are grown on what a ridge regression leaves over; auto: of
+        each column what forecasts it best (see `leaves`)
+    together : share of a column that another alone explains, from which both are drawn together in
+        rows that have neither
     left_out : trees of a kept draw that do not see a row, by which its observed cells are forecast
     prior : members of a leaf that the column as a whole is worth
     rows : observed cells of a column, drawn at random, on which its trees are grown at most
@@ -27,6 +32,8 @@ class ForestConfig:
     questions: int = 30
     thresholds: int = 1
     least: int = 0
+    linear: Literal["auto", "always", "never"] = "auto"
+    together: float = 0.8
     left_out: int = 2
     prior: float = 1.0
     rows: int = 10_000
@@ -49,4 +56,5 @@ class ForestConfig:
         require(1 <= self.left_out <= most, "left_out", self.left_out, expected)
         expected = "a number above 0, at most 1"
         require(0.0 < self.visited <= 1.0, "visited", self.visited, expected)
+        require(0.0 < self.together <= 1.0, "together", self.together, expected)
         require(0.0 < self.prior <= 1e6, "prior", self.prior, "a number above 0, at most 1e6")

@@ -13,6 +13,7 @@ from scipy.special import log_ndtr, ndtri
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.intervals import Ends, draw_inside
+from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import Trees, draw_cells, law
 from glfm_cli.latent.model import Sizes, take
 from glfm_cli.links.law import ALL, CellLaw, Normal, NormalMixture, Probabilities
@@ -25,6 +26,7 @@ MOST_LEVELS = 1 << 24
 class ForestDraw:
     """What a column is predicted from under one draw.
 
+    lines : of some columns, of which trees forecast what these leave over
     donors, seen : (D, N) float64 and uint8, cells of the fit, and which of them were observed
     z, known : (D, n) the same of the rows at hand
     prior : members of a leaf that the column as a whole is worth
@@ -34,6 +36,7 @@ class ForestDraw:
     kinds: Kinds
     prior: float
     trees: Trees
+    lines: Lines
     donors: Array
     seen: Array
     z: Array
@@ -41,8 +44,20 @@ class ForestDraw:
     own: Array
 
     def donors_of(self, d: int) -> Array:
-        """Return column d (N,) of the fit, NaN where it was not observed."""
+        """Return what trees of column d forecast (N,) in the rows of the fit, NaN of no donor."""
+        if self.lines.place[d] >= 0:
+            return self.lines.left_over(d)
         return np.where(self.seen[d], self.donors[d], np.nan)
+
+    def base(self, d: int, rows: Array, own: Array) -> Array | None:
+        """Return what the line of column d, if it has one, forecasts (n,) of some rows.
+
+        own : (n,) int32, the donor that each is, whose line was fitted without it; or -1
+        """
+        if self.lines.place[d] < 0:
+            return None
+        donors, left = self.donors[d][own], self.lines.left_over(d)[own]
+        return np.where(own < 0, self.lines.forecast(d, self.z, rows), donors - left)
 
     def own_donor(self, d: int, rows: Array) -> Array:
         """Return (n,) int32 the donor of column d that each of some rows is, or -1."""
@@ -55,10 +70,9 @@ class ForestDraw:
         """Return that of other rows (D, n), NaN where missing: drawn in so many inner sweeps."""
         missing, z = np.isnan(z), z.copy()
         new = replace(self, z=z, known=(~missing).astype(np.uint8), own=own)
-        for d in np.flatnonzero(missing.any(axis=1)):
-            seen = np.flatnonzero(self.seen[d])
-            of = self.donors[d][seen] if seen.size else np.zeros(1)
-            z[d][missing[d]] = rng.choice(of, int(missing[d].sum()))
+        # All cells of one donor, which agree, as columns that nearly say the same must.
+        donor = rng.integers(self.donors.shape[1], size=z.shape[1])
+        z[missing] = self.donors[:, donor][missing]
         new.sweep(ends, sweeps, rng)
         return new
 
@@ -68,8 +82,9 @@ class ForestDraw:
         owners = {d: self.own_donor(d, at) for d, at in places.items() if at.size or d in ends}
         for _ in range(times):
             for d, own in owners.items():
-                cells = places[d], own, self.donors[d], self.trees, d
-                draw_cells(self.z, self.kinds, d, *cells, rng)
+                cells = places[d], own, self.donors_of(d), self.trees, d
+                base = self.base(d, places[d], own)
+                draw_cells(self.z, self.kinds, d, *cells, rng, base)
                 if d in ends:
                     at, low, high = ends[d]
                     self.z[d, at] = draw_inside(ForestLaw(self, at).column(d), low, high, rng)
@@ -112,7 +127,7 @@ class ForestDraw:
         }
         own = {"cells": self.donors, "seen": self.seen}
         own["prior"] = np.array(self.prior)
-        return {**kinds, **own, **self.trees.pack()}
+        return {**kinds, **own, **self.trees.pack(), **self.lines.pack()}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes) -> ForestDraw:
@@ -133,7 +148,8 @@ class ForestDraw:
         if np.any(seen > 1) or not prior > 0.0 or np.any(noise < 0.0):
             raise ValueError("'seen', 'prior' or 'noise' is out of range")
         trees = Trees.unpack(arrays, D, N)
-        return cls(kinds, prior, trees, z, seen, z, seen, np.arange(N, dtype=np.int32))
+        lines = Lines.unpack(arrays, kinds, N)
+        return cls(kinds, prior, trees, lines, z, seen, z, seen, np.arange(N, dtype=np.int32))
 
 
 def check_cells(z: Array, kinds: Kinds) -> None:
@@ -157,7 +173,8 @@ class ForestLaw:
         draw, rows = self.draw, np.ascontiguousarray(self.rows[at], dtype=np.intp)
         own = draw.own_donor(d, rows)
         donors = draw.donors_of(d)
-        found = law(draw.z, rows, own, donors, draw.kinds, d, draw.trees, d, draw.prior)
+        base = draw.base(d, rows, own)
+        found = law(draw.z, rows, own, donors, draw.kinds, d, draw.trees, d, draw.prior, base)
         if not self.drawn:
             return found
         given = draw.known[d][rows] == 0

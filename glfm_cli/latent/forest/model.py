@@ -12,8 +12,10 @@ from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells
 from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
-from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_least
-from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled
+from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
+from glfm_cli.latent.forest.lines import Lines, may_have
+from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled, targets
+from glfm_cli.latent.forest.twins import draw_together, twins_of
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
 
@@ -27,8 +29,10 @@ class ForestState:
     z, seen : (D, N) every cell, and uint8 which of them are observed
     ends : of the observed cells of which an interval is known; z is drawn in it
     turn, at : how often all columns to be drawn were visited, up to a limit; the next of them
-    least : (D,) int64, members of a leaf at least; what the settings leave open is found once the
-        cells are no more those of the start
+    least, linear : (D,) int64 and uint8, members of a leaf at least, and whether trees are grown on
+        what a line leaves over; what the settings leave open is found once the cells are no more
+        those of the start
+    twins : by column, those that nearly say the same
     key : of the trees of a draw that is kept now
     kept : that draw, once it was asked for
     """
@@ -41,6 +45,8 @@ class ForestState:
     turn: int
     at: int
     least: Array
+    linear: Array
+    twins: Sequence[Array]
     key: int
     kept: ForestDraw | None = None
 
@@ -92,25 +98,10 @@ class Forest:
         self, state: ForestState, values: Values, streams: Streams, adapt: bool
     ) -> Progress:
         """Draw the cells of some columns, in turn, each column's by trees grown for it alone."""
-        columns, config, kinds, least = state.columns, state.config, state.kinds, state.least
-        for _ in range(int(np.ceil(config.visited * len(columns)))):
+        columns = state.columns
+        for _ in range(int(np.ceil(state.config.visited * len(columns)))):
             d = columns[state.at]
-            rng = streams.get(column_step(d))
-            if state.turn == SETTLED and not config.least:
-                least[d] = best_least(state.z, state.seen, kinds, d, config, rng)
-            # Each the only donor of the other, two rows would hold each other at the start.
-            moving = least if state.turn >= SETTLED else np.maximum(least, USUAL)
-            n_trees = (TREES, LEFT_OUT) if d in state.ends else (config.moving, 0)
-            trees = grow(state.z, state.seen, kinds, [d], *n_trees, moving, config, rng)
-            rows, donors = np.flatnonzero(state.seen[d] == 0), state.z[d].copy()
-            nobody = np.full(rows.size, -1, dtype=np.int32)
-            draw_cells(state.z, kinds, d, rows, nobody, donors, trees, 0, rng)
-            if d in state.ends:
-                at, low, high = state.ends[d]
-                donors[rows] = np.nan
-                own = at.astype(np.int32)
-                found = law(state.z, at, own, donors, kinds, d, trees, 0, config.prior)
-                state.z[d, at] = draw_inside(found, low, high, rng)
+            _visit(state, d, streams.get(column_step(d)))
             state.at += 1
             if state.at == len(columns):
                 state.turn, state.at = min(state.turn + 1, SETTLED + 1), 0
@@ -127,10 +118,11 @@ class Forest:
             (D, N), seen, config = state.z.shape, state.seen, state.config
             z, rng = state.z.copy(), np.random.Generator(np.random.SFC64(state.key))
             grown = config.trees, config.left_out, state.least, config
-            trees = grow(z, seen, state.kinds, range(D), *grown, rng)
-            trees = scaled(trees, z, seen, state.kinds, config.prior)
-            rows = np.arange(N, dtype=np.int32)
-            state.kept = ForestDraw(state.kinds, config.prior, trees, z, seen, z, seen, rows)
+            lines = Lines.fit(z, seen, state.kinds, np.flatnonzero(state.linear).tolist(), rng)
+            trees = grow(z, seen, state.kinds, range(D), *grown, rng, lines)
+            trees = scaled(trees, z, seen, state.kinds, config.prior, lines)
+            of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
+            state.kept = ForestDraw(state.kinds, config.prior, trees, lines, *of_fit)
         return state.kept
 
     def cells_law(self, draw: ForestDraw, rows: Rows) -> ForestLaw:
@@ -174,6 +166,7 @@ class Forest:
             "turn": np.array(state.turn, dtype=np.int64),
             "at": np.array(state.at, dtype=np.int64),
             "least": state.least.copy(),
+            "linear": state.linear.copy(),
             "key": np.array(state.key, dtype=np.uint64),
         }
 
@@ -190,12 +183,16 @@ class Forest:
         if "turn" in arrays or "least" in arrays:  # else of before leaves had sizes of their own
             state.turn = int(take(arrays, "turn", np.int64, ()))
             state.least[:] = take(arrays, "least", np.int64, state.least.shape)
+        if "linear" in arrays:  # else of before columns had lines
+            state.linear[:] = take(arrays, "linear", np.uint8, state.linear.shape)
         if not 0 <= state.at < max(len(state.columns), 1):
             raise ValueError("'at' is no column with cells to draw")
         if not 0 <= state.turn <= SETTLED + 1:
             raise ValueError("'turn' is out of range")
         if not np.isin(state.least, config.least or SIZES).all():
             raise ValueError("'least' is out of range")
+        if np.any(state.linear > may_have(state.kinds)):
+            raise ValueError("'linear' is of a column that can have no line")
         return state
 
     def pack(self, draw: ForestDraw) -> dict[str, Array]:
@@ -212,4 +209,29 @@ class Forest:
         z = cells_of(problem.links, problem.xs, kinds)
         seen, ends = (~np.isnan(z)).astype(np.uint8), ends_of(problem.links, problem.xs)
         least = np.full(len(z), config.least or USUAL, dtype=np.int64)
-        return ForestState(kinds, config, z, seen, ends, 0, 0, least, 0)
+        linear, twins = np.zeros(len(z), dtype=np.uint8), twins_of(z, seen, kinds, config.together)
+        return ForestState(kinds, config, z, seen, ends, 0, 0, least, linear, twins, 0)
+
+
+def _visit(state: ForestState, d: int, rng: np.random.Generator) -> None:
+    """Draw the cells of column d that are drawn, by trees grown for it alone."""
+    z, seen, kinds, config, least = state.z, state.seen, state.kinds, state.config, state.least
+    if state.turn == SETTLED:
+        least[d], state.linear[d] = best_way(z, seen, kinds, d, config, rng)
+    # Each the only donor of the other, two rows would hold each other at the start.
+    moving = least if state.turn >= SETTLED else np.maximum(least, USUAL)
+    if state.twins[d].size:
+        draw_together(z, seen, kinds, d, state.twins[d], state.linear, moving, config, rng)
+    n_trees = (TREES, LEFT_OUT) if d in state.ends else (config.moving, 0)
+    lines = Lines.fit(z, seen, kinds, [d] if state.linear[d] else [], rng)
+    trees = grow(z, seen, kinds, [d], *n_trees, moving, config, rng, lines)
+    rows, donors = np.flatnonzero(seen[d] == 0), targets(z, d, lines).copy()
+    nobody = np.full(rows.size, -1, dtype=np.int32)
+    base = lines.forecast(d, z, rows) if state.linear[d] else None
+    draw_cells(z, kinds, d, rows, nobody, donors, trees, 0, rng, base)
+    if d in state.ends:
+        at, low, high = state.ends[d]
+        donors[rows] = np.nan
+        base = z[d, at] - donors[at] if state.linear[d] else None
+        found = law(z, at, at.astype(np.int32), donors, kinds, d, trees, 0, config.prior, base)
+        z[d, at] = draw_inside(found, low, high, rng)

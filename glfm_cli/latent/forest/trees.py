@@ -12,6 +12,7 @@ from glfm_cli._kernels import _forest
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.config import ForestConfig
+from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.model import take
 from glfm_cli.links.law import CellLaw, NormalMixture, Probabilities
 
@@ -119,6 +120,7 @@ def grow(
     least: Array,
     config: ForestConfig,
     rng: np.random.Generator,
+    lines: Lines | None = None,
 ) -> Trees:
     """Return trees of some columns, in their order.
 
@@ -127,6 +129,7 @@ def grow(
     left_out : trees of a column that do not see a row; by these `scale` is found. Without any they
         are trees to draw cells by, of which no law is asked for and `within` stays 1
     least : (D,) int64; members of a leaf, at least
+    lines : columns that have one are forecast by what it leaves over
     """
     D, grown = z.shape[0], []
     root = np.full((len(columns), n_trees), -1, dtype=np.int32)
@@ -136,6 +139,7 @@ def grow(
         donors = np.flatnonzero(seen[d]).astype(np.int32)
         if not donors.size:
             continue
+        y = targets(z, d, lines)
         if donors.size > config.rows:
             donors = np.sort(rng.choice(donors, config.rows, replace=False))
         n_levels = int(kinds.levels[d]) if kinds.nominal[d] else 0
@@ -145,7 +149,7 @@ def grow(
         threshold = np.empty(most, dtype=np.float32)
         members = np.empty(n_trees * donors.size, dtype=np.int32)
         n, m = _forest.grow(
-            *(z, kinds.nominal, d, n_levels, donors, int(seed[k]), left_out),
+            *(z, kinds.nominal, d, n_levels, y, donors, int(seed[k]), left_out),
             *(config.questions, config.thresholds, fewest, rng, root[k]),
             feature,
             threshold,
@@ -157,7 +161,7 @@ def grow(
         )
         if left_out and not kinds.levels[d]:
             starts = child[:n][feature[:n] < 0]
-            within[k] = _within(z[d], starts, members[:m], float(kinds.atom[d]))
+            within[k] = _within(y, starts, members[:m], float(kinds.atom[d]))
         root[k] += n_nodes
         child[:n] += np.where(feature[:n] < 0, n_members, n_nodes).astype(np.int32)
         parts = feature[:n], threshold[:n], child[:n], members[:m]
@@ -181,24 +185,32 @@ def draw_cells(
     trees: Trees,
     k: int,
     rng: np.random.Generator,
+    base: Array | None = None,
 ) -> None:
-    """Draw cells of column d of z (D, n_rows) from donors, by the trees number k, in place."""
+    """Draw cells of column d of z (D, n_rows) from donors, by the trees number k, in place.
+
+    base : (n,) what a line forecasts of them, to which donors add what it left over of theirs
+    """
     if trees.root[k, 0] >= 0:
         of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
         _forest.draw_cells(of, d, z, rng)
+        if base is not None:
+            z[d, rows] = (z[d, rows] + base).astype(np.float32)
 
 
 def law(
     z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees, k: int,
-    prior: float,
+    prior: float, base: Array | None = None,
 ) -> CellLaw:  # fmt: skip
     """Return the law of cells of column d, by the trees number k.
 
     z : (D, n_rows) float64; the rows, all of whose cells are filled
     rows : (n,) int; which of them are meant
     own : (n,) int32; the row of the fit that a row is, where its cell is a donor itself, else -1
-    donors : (N,) float64; the column in the rows of the fit, NaN where it was not observed
+    donors : (N,) float64; what the trees forecast in the rows of the fit, the column or what a line
+        leaves over of it, NaN where it was not observed
     prior : members of a leaf that the column as a whole is worth
+    base : (n,) what that line forecasts
     """
     n, R = rows.size, int(kinds.levels[d])
     seen = donors[~np.isnan(donors)]
@@ -219,6 +231,7 @@ def law(
     mean, within, between, share, _ = found.T
     middle = _middle(seen, atom)
     mean = middle + trees.slope[k] * (mean - middle)
+    mean = mean if base is None else mean + base
     var = trees.scale[k] * (within + between) - kinds.noise[d]
     mean, var = mean[:, None, None], np.maximum(var, LEAST_VARIANCE)[:, None, None]
     if not np.isnan(atom):
@@ -247,7 +260,15 @@ def _middle(seen: Array, atom: float) -> float:
     return float(beside.mean()) if beside.size else 0.0
 
 
-def scaled(trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float) -> Trees:
+def targets(z: Array, d: int, lines: Lines | None) -> Array:
+    """Return what trees of column d forecast (N,): its cells, or what its line leaves over."""
+    here: Array = z[d] if lines is None or lines.place[d] < 0 else lines.left_over(d)
+    return here
+
+
+def scaled(
+    trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float, lines: Lines | None = None
+) -> Trees:
     """Return trees of every column whose laws are right for observed cells they have not seen.
 
     What a forecast is of is the mean over trees of many draws, of which the mean of few trees that
@@ -259,14 +280,14 @@ def scaled(trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float) -> T
     T = trees.root.shape[1]
     for d in np.flatnonzero((kinds.levels == 0) & (seen.sum(axis=1) >= FEWEST)).tolist():
         rows = np.flatnonzero(seen[d] & (z[d] != kinds.atom[d]))
-        donors = np.where(seen[d], z[d], np.nan)
+        y = targets(z, d, lines)
+        donors = np.where(seen[d], y, np.nan)
         if not rows.size:
             continue
         found = moments(z, rows, rows.astype(np.int32), donors, kinds, d, trees, d, prior)
         mean, within, between, _, heard = found.T
         spare = between * heard / np.maximum(heard - 1.0, 1.0)
-        y = z[d][rows] - z[d][rows].mean()
-        forecast = mean - z[d][rows].mean()
+        forecast, y = mean - y[rows].mean(), y[rows] - y[rows].mean()
         weight = float(np.mean((y - forecast) ** 2)) / SLOPE_SD**2  # of the prior
         signal = float(np.sum(forecast**2 - spare / heard))
         if signal + weight > 0.0:

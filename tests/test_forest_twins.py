@@ -1,0 +1,161 @@
+"""Columns that nearly say the same: which they are, and how both of a row are drawn at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli.arrays import Array
+from glfm_cli.completion import prepare
+from glfm_cli.inference import chains
+from glfm_cli.latent.forest import ForestConfig
+from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.twins import draw_together, twins_of
+
+pytestmark = pytest.mark.kernels
+N = 500
+
+
+def kinds_of(*levels: int, atom: float = np.nan) -> Kinds:
+    """Return columns of numbers, perhaps with an atom, and of unordered levels."""
+    of = np.array(levels, dtype=np.int32)
+    return Kinds(of, (of > 0).astype(np.uint8), np.full(of.size, atom), np.zeros(of.size))
+
+
+def twins(z: Array, kinds: Kinds, seen: Array | None = None) -> list[list[int]]:
+    there = np.ones(z.shape, dtype=np.uint8) if seen is None else seen
+    return [found.tolist() for found in twins_of(z, there, kinds, 0.8)]
+
+
+def test_a_copy_is_a_twin_of_its_column_and_noise_of_none(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(N)
+    z = np.stack([a, a + 0.1 * rng.standard_normal(N), -a, a + rng.standard_normal(N)])
+    assert twins(z, kinds_of(0, 0, 0, 0)) == [[1, 2], [0, 2], [0, 1], []]
+
+
+def test_of_cells_that_were_not_observed_nothing_counts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    z, seen = np.tile(rng.standard_normal(N), (2, 1)), np.ones((2, N), dtype=np.uint8)
+    seen[0, ::3], seen[1, ::4] = 0, 0
+    z[seen == 0] = np.nan
+    assert twins(z, kinds_of(0, 0), seen) == [[1], [0]]
+    seen[1, :485] = 0  # fewer than 20 rows have both
+    assert twins(z, kinds_of(0, 0), seen) == [[], []]
+
+
+def test_a_code_is_a_twin_of_its_name_and_a_country_no_twin_of_its_towns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    town = rng.integers(6, size=N)
+    z = np.stack([town, (5 * town + 2) % 6, town // 2]).astype(float)
+    assert twins(z, kinds_of(6, 6, 3)) == [[1], [0], [0, 1]]
+
+
+def test_levels_that_are_many_explain_nothing_by_being_many(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y, person = rng.standard_normal(N), rng.permutation(N) // 3
+    assert twins(np.stack([y, person.astype(float)]), kinds_of(0, 167)) == [[], []]
+
+
+def test_a_number_is_a_twin_of_one_that_has_the_same_atom(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(N) < 0.4, -2.0, rng.standard_normal(N))
+    other = np.where(y == -2.0, -2.0, y + 0.1 * rng.standard_normal(N))
+    apart = np.where(rng.random(N) < 0.4, -2.0, y)
+    assert twins(np.stack([y, other, apart]), kinds_of(0, 0, 0, atom=-2.0)) == [[1], [0], []]
+
+
+def together(
+    kind: str, seed: int, gone: int = 100
+) -> tuple[Array, Array, Kinds, Array, np.random.Generator]:
+    """Return a pair, a column that forecasts it, and a start far from both laws."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(N)
+    if kind == "numbers":
+        a = 0.8 * x + 0.6 * rng.standard_normal(N)
+        pair, kinds = [a, 2.0 * a + 0.05 * rng.standard_normal(N)], kinds_of(0, 0, 0)
+    else:
+        a = (x + 0.5 * rng.standard_normal(N) > 0.0).astype(float) + 2.0 * (np.arange(N) % 2)
+        pair, kinds = [a, 3.0 - a], kinds_of(4, 4, 0)
+    z, seen = np.stack([*pair, x]), np.ones((3, N), dtype=np.uint8)
+    seen[:2, :gone] = 0
+    z[:2, :gone] = 0.0
+    return z.astype(np.float32).astype(float), seen, kinds, x[:gone], rng
+
+
+@pytest.mark.parametrize("linear", [0, 1])
+def test_both_numbers_of_a_row_are_drawn_from_their_joint_law(seed: int, linear: int) -> None:
+    z, seen, kinds, x, rng = together("numbers", seed)
+    lines = np.array([linear, linear, 0], dtype=np.uint8)
+    least, before = np.full(3, 3), z.copy()
+    draws = []
+    for _ in range(60):
+        once = 0, np.array([1]), lines, least, ForestConfig(), rng
+        draw_together(z, seen, kinds, *once)
+        draws.append(z[:2, :100].copy())
+    a, b = np.array(draws).transpose(1, 0, 2)
+    assert np.sqrt(np.mean((b - 2.0 * a) ** 2)) == pytest.approx(0.05, abs=0.015)
+    assert np.polyfit(x, a.mean(axis=0), 1)[0] == pytest.approx(0.8, abs=0.1)
+    assert np.sqrt(np.mean((a - 0.8 * x) ** 2)) == pytest.approx(0.6, abs=0.08)
+    moved = a - a.mean(axis=0)
+    assert abs(np.mean(moved[1:] * moved[:-1]) / np.mean(moved**2)) < 0.1
+    z[:2, :100] = before[:2, :100]
+    assert z.tolist() == before.tolist()  # nothing else has changed
+
+
+def test_both_levels_of_a_row_are_those_of_one_donor(seed: int) -> None:
+    z, seen, kinds, x, rng = together("levels", seed)
+    none, hits = np.zeros(3, dtype=np.uint8), []
+    for _ in range(20):
+        once = 0, np.array([1]), none, np.full(3, 3), ForestConfig(), rng
+        draw_together(z, seen, kinds, *once)
+        assert (z[1] == 3.0 - z[0]).all()
+        hits.append(np.mean((z[0, :100] % 2 == 1) == (x > 0.0)))
+    assert np.mean(hits) > 0.75
+
+
+def test_rows_that_have_a_twin_are_left_as_they_are(seed: int) -> None:
+    z, seen, kinds, _, rng = together("numbers", seed)
+    seen[1, :50] = 1
+    before = z.copy()
+    once = 0, np.array([1]), np.zeros(3, dtype=np.uint8), np.full(3, 3), ForestConfig(), rng
+    draw_together(z, seen, kinds, *once)
+    changed = (z != before).any(axis=0)
+    assert not changed[:50].any()
+    assert changed[50:100].mean() > 0.9
+    assert not changed[100:].any()
+
+
+def test_what_a_donor_was_drawn_to_leave_over_counts_where_it_was_not_observed(seed: int) -> None:
+    """Where the donor lacks the twin, its drawn cell gives what is left over."""
+    z, seen, kinds, _, rng = together("numbers", seed)
+    seen[1, 100:400] = 0
+    once = 0, np.array([1]), np.array([1, 1, 0], dtype=np.uint8), np.full(3, 3), ForestConfig(), rng
+    draw_together(z, seen, kinds, *once)
+    off = z[1, :100] - 2.0 * z[0, :100]
+    assert np.isfinite(off).all()
+    assert np.std(off) < 0.15
+
+
+def test_chains_hardly_move_where_twins_are_drawn_in_turn() -> None:
+    """How much of what a draw is off its mean is left four steps later."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(300)
+    a = 0.8 * x + 0.6 * rng.standard_normal(300)
+    gone = np.arange(300) < 45
+    cells = {"a": (a, gone), "b": (a + 0.02 * rng.standard_normal(300), gone)}
+    table = pa.table({name: pa.array(y, mask=at) for name, (y, at) in cells.items()} | {"x": x})
+    types = {"columns": {name: {"type": "real", "transform": "none"} for name in "abx"}}
+    left = {}
+    for share in (0.8, 1.0):
+        problem = prepare(table, types, model="forest", settings={"together": share})[0]
+        chain, draws = chains.start(problem, 1, 0), []
+        for step in range(60):
+            chain.sweep(adapt=True)
+            if step >= 20 and step % 4 == 0:
+                draws.append(chain.state.z[0, :45].copy())
+        off = np.array(draws) - np.mean(draws, axis=0)
+        left[share] = np.mean(off[1:] * off[:-1]) / np.mean(off**2)
+    assert left[0.8] < 0.1
+    assert left[1.0] > 0.4
