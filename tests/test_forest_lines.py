@@ -20,6 +20,7 @@ from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.draw import ForestLaw
 from glfm_cli.latent.forest.leaves import best_way
 from glfm_cli.latent.forest.lines import WEIGHTS, Inputs, Lines, log_evidence, ridge
+from glfm_cli.latent.forest.trees import grow, scaled
 from glfm_cli.latent.model import Sizes
 from glfm_cli.links.law import NormalMixture
 
@@ -115,12 +116,9 @@ def test_lines_say_of_every_block_of_rows_what_they_say_of_one(
     np.testing.assert_allclose(whole.left[0, :40], ridge(x, z[0, :40])[2], rtol=1e-5)
 
 
-def test_a_long_column_is_fitted_by_some_rows_and_leaves_over_of_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_long_column_is_fitted_by_some_rows_and_leaves_over_of_all() -> None:
     z, seen = cells(300), np.ones((5, 300), dtype=np.uint8)
-    monkeypatch.setattr(lines, "ROWS", 100)
-    found = Lines.fit(z, seen, KINDS, [0], np.random.default_rng(0))
+    found = Lines.fit(z, seen, KINDS, [0], np.random.default_rng(0), most=100)
     plain = z[0] - found.forecast(0, z, np.arange(300))
     fitted = np.abs(found.left[0] - plain) > 1e-5
     assert fitted.sum() == 100
@@ -195,6 +193,25 @@ def test_laws_are_those_of_what_is_left_over_around_the_line(draw: ForestDraw) -
     np.testing.assert_allclose(found.means[:, 0, 0], line + left, atol=1e-5)
     # What leaves say beside it is small, as trees forecast errors of a right line.
     assert np.std(law.means[:, 0, 0] - line) < 0.3 * np.std(line)
+
+
+def test_trees_ask_what_tells_most_of_what_is_left_over(draw: ForestDraw) -> None:
+    left = draw.z.copy()
+    left[0] = draw.lines.left[0]
+    once = draw.seen, draw.kinds, [0], 4, 1, np.full(3, 3), ForestConfig()
+    one = grow(draw.z, *once, np.random.default_rng(0), draw.lines)
+    other = grow(left, *once, np.random.default_rng(0))
+    for name in ("feature", "threshold", "within"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+
+
+def test_slopes_and_scales_are_those_of_trees_of_what_is_left_over(draw: ForestDraw) -> None:
+    found = scaled(draw.trees, draw.z, draw.seen, draw.kinds, draw.prior, draw.lines)
+    for d in range(2):
+        left = draw.z.copy()
+        left[d] = draw.lines.left[d]
+        right = scaled(draw.trees, left, draw.seen, draw.kinds, draw.prior)
+        assert (found.slope[d], found.scale[d]) == (right.slope[d], right.scale[d])
 
 
 def test_new_rows_are_drawn_around_the_line(draw: ForestDraw) -> None:

@@ -54,8 +54,27 @@ def test_a_code_is_a_twin_of_its_name_and_a_country_no_twin_of_its_towns(seed: i
 
 def test_levels_that_are_many_explain_nothing_by_being_many(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    y, person = rng.standard_normal(N), rng.permutation(N) // 3
-    assert twins(np.stack([y, person.astype(float)]), kinds_of(0, 167)) == [[], []]
+    y, person = rng.standard_normal(200), rng.permutation(200) % 180
+    assert twins(np.stack([y, person.astype(float)]), kinds_of(0, 180)) == [[], []]
+
+
+def test_levels_are_no_twins_of_a_number_of_which_they_explain_half(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    of = rng.integers(3, size=N)
+    y = of - 1.0 + 0.6 * rng.standard_normal(N)  # 0.65 of its variance
+    assert twins(np.stack([y, of.astype(float)]), kinds_of(0, 3)) == [[], []]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_twins_are_found_by_rows_that_have_both(seed: int, same: bool) -> None:
+    """Rows that lack one of them are far from the others."""
+    rng = np.random.default_rng(seed)
+    a, e = rng.standard_normal((2, N))
+    z, seen = np.stack([5.0 + a, 5.0 + (a if same else e)]), np.ones((2, N), dtype=np.uint8)
+    seen[0, :150], seen[1, 150:300] = 0, 0
+    z[1, :150] -= 20.0
+    z[0, 150:300] -= 20.0
+    assert twins(z, kinds_of(0, 0), seen) == ([[1], [0]] if same else [[], []])
 
 
 def test_a_number_is_a_twin_of_one_that_has_the_same_atom(seed: int) -> None:
@@ -104,6 +123,15 @@ def test_both_numbers_of_a_row_are_drawn_from_their_joint_law(seed: int, linear:
     assert z.tolist() == before.tolist()  # nothing else has changed
 
 
+def test_lines_reach_where_no_donor_is(seed: int) -> None:
+    z, seen, kinds, _, rng = together("numbers", seed)
+    z[2, :100] = 4.0
+    lines = np.array([1, 1, 0], dtype=np.uint8)
+    draw_together(z, seen, kinds, 0, np.array([1]), lines, np.full(3, 3), ForestConfig(), rng)
+    assert np.mean(z[0, :100]) == pytest.approx(3.2, abs=0.6)
+    assert np.mean(z[1, :100]) == pytest.approx(6.4, abs=1.2)
+
+
 def test_both_levels_of_a_row_are_those_of_one_donor(seed: int) -> None:
     z, seen, kinds, x, rng = together("levels", seed)
     none, hits = np.zeros(3, dtype=np.uint8), []
@@ -136,6 +164,22 @@ def test_what_a_donor_was_drawn_to_leave_over_counts_where_it_was_not_observed(s
     off = z[1, :100] - 2.0 * z[0, :100]
     assert np.isfinite(off).all()
     assert np.std(off) < 0.15
+
+
+def test_new_rows_that_have_neither_start_from_donors_of_both() -> None:
+    """They hardly leave their start: of one start, all would be alike."""
+    a = np.random.default_rng(0).standard_normal(300)
+    table = pa.table({"a": a, "b": pa.array(a, mask=np.arange(300) < 30)})
+    types = {"columns": {name: {"type": "real", "transform": "none"} for name in "ab"}}
+    chain = chains.start(prepare(table, types, model="forest")[0], 1, 0)
+    for _ in range(5):
+        chain.sweep(adapt=True)
+    nobody = np.full(400, -1, dtype=np.int32)
+    z = chain.keep().latent.folded(
+        np.full((2, 400), np.nan), nobody, {}, 2, np.random.default_rng(1)
+    ).z
+    assert np.std(z[0]) == pytest.approx(1.0, abs=0.15)
+    assert np.std(z[0] - z[1]) < 0.2
 
 
 def test_chains_hardly_move_where_twins_are_drawn_in_turn() -> None:

@@ -10,6 +10,7 @@ two is the mean square error of infinitely many.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,13 +47,16 @@ def best_way(
         lines.append(Lines.fit(z, seen, kinds, [d], rng))
     if config.linear == "always":
         lines = lines[-1:]
-    sizes = (config.least,) if config.least else SIZES
-    ways = [(least, line) for line in lines for least in sizes]
-    if len(ways) > 1:
-        config = replace(config, rows=min(config.rows, ROWS))
+    sizes, least = (config.least,) if config.least else SIZES, config.least or USUAL
+    config = replace(config, rows=min(config.rows, ROWS))
+
+    def lowest(ways: Sequence[tuple[int, Lines]]) -> tuple[int, Lines]:
         errors = [error_of_many(z, seen, kinds, d, rows, *way, config, rng) for way in ways]
-        ways = [ways[int(np.argmin(errors))]]
-    least, line = ways[0]
+        return ways[int(np.argmin(errors))]
+
+    line = lines[0] if len(lines) == 1 else lowest([(least, line) for line in lines])[1]
+    if len(sizes) > 1:
+        least = lowest([(size, line) for size in sizes])[0]
     return least, bool(line.place[d] >= 0)
 
 

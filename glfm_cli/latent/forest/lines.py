@@ -21,7 +21,7 @@ from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.model import take
 
 MOST_INPUTS = 400  # of more columns and levels there are no lines
-ROWS = 4_000  # by which a line is fitted, at most
+ROWS, STEP_ROWS = 2_000, 1_000  # by which a line is fitted, at most, and in a step of a chain
 BLOCK = 10_000  # rows whose inputs are held at once
 WEIGHTS = np.logspace(-6.0, 2.0, 33)  # of the ridge, in rows of one deviation
 BEYOND = 1.0  # what was observed a line may go
@@ -105,11 +105,13 @@ class Lines:
         rng: np.random.Generator,
         *,
         without: Sequence[int] = (),
+        most: int = ROWS,
     ) -> Lines:
         """Return those of some columns with observed cells, each on all columns but itself.
 
         z, seen : (D, N) every cell, missing ones as they were drawn, and which are observed
         without : other columns that none of them is on
+        most : rows by which each is fitted, drawn at random
         """
         empty = cls.none(kinds, z.shape[1])
         if not len(columns):
@@ -118,20 +120,21 @@ class Lines:
         place[of] = np.arange(len(of))
         weight = np.zeros((len(of), inputs.column.size + 1))
         ends, apart = np.empty((len(of), 2)), []
+        whole = inputs.see(z) if z.shape[1] <= BLOCK else None
         for k, d in enumerate(of):
             rows = np.flatnonzero(seen[d])
             ends[k] = z[d, rows].min() - BEYOND, z[d, rows].max() + BEYOND
-            if rows.size > ROWS:
-                rows = np.sort(rng.choice(rows, ROWS, replace=False))
+            if rows.size > most:
+                rows = np.sort(rng.choice(rows, most, replace=False))
             on = ~np.isin(inputs.column, [d, *without])
-            x = inputs.see(z[:, rows])[:, on]
+            x = (inputs.see(z[:, rows]) if whole is None else whole.T[:, rows].T)[:, on]
             weight[k, -1], weight[k, :-1][on], left = ridge(x, z[d, rows])
             apart.append((rows, z[d, rows] - np.clip(z[d, rows] - left, *ends[k])))
         every = np.empty((len(of), z.shape[1]), dtype=np.float32)
         lines = cls(inputs, place, weight, ends, every)
         for start in range(0, z.shape[1], BLOCK):
             block = slice(start, start + BLOCK)
-            x = inputs.see(z[:, block])
+            x = inputs.see(z[:, block]) if whole is None else whole
             for k, d in enumerate(of):
                 lines.left[k, block] = z[d, block] - lines._say(d, x)
         for k, (rows, left) in enumerate(apart):

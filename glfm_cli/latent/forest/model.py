@@ -13,7 +13,7 @@ from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells
 from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
-from glfm_cli.latent.forest.lines import Lines, may_have
+from glfm_cli.latent.forest.lines import STEP_ROWS, Lines, may_have
 from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled, targets
 from glfm_cli.latent.forest.twins import draw_together, twins_of
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
@@ -223,7 +223,7 @@ def _visit(state: ForestState, d: int, rng: np.random.Generator) -> None:
     if state.twins[d].size:
         draw_together(z, seen, kinds, d, state.twins[d], state.linear, moving, config, rng)
     n_trees = (TREES, LEFT_OUT) if d in state.ends else (config.moving, 0)
-    lines = Lines.fit(z, seen, kinds, [d] if state.linear[d] else [], rng)
+    lines = Lines.fit(z, seen, kinds, [d] if state.linear[d] else [], rng, most=STEP_ROWS)
     trees = grow(z, seen, kinds, [d], *n_trees, moving, config, rng, lines)
     rows, donors = np.flatnonzero(seen[d] == 0), targets(z, d, lines).copy()
     nobody = np.full(rows.size, -1, dtype=np.int32)

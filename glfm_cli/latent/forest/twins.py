@@ -14,7 +14,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.config import ForestConfig
-from glfm_cli.latent.forest.lines import Inputs, Lines
+from glfm_cli.latent.forest.lines import STEP_ROWS, Inputs, Lines
 from glfm_cli.latent.forest.trees import draw_cells, grow, targets
 
 ROWS = 4_000  # by which twins are found, at most,
@@ -81,7 +81,7 @@ def draw_together(
     if not rows.size or not seen[d].any():
         return
     has = group[linear[group] != 0].tolist()
-    lines = Lines.fit(z, seen, kinds, has, rng, without=group.tolist())
+    lines = Lines.fit(z, seen, kinds, has, rng, without=group.tolist(), most=STEP_ROWS)
     asked = np.setdiff1d(np.arange(len(z)), twins)
     at = int(np.searchsorted(asked, d))
     cells, few = z[asked], kinds.take(asked)
