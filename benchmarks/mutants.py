@@ -56,6 +56,7 @@ GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_tripl
 CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
 FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.py"
+LINES, TWINS = "tests/test_forest_lines.py", "tests/test_forest_twins.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
@@ -1107,14 +1108,14 @@ MUTANTS = {
     ),
     "intervals held where they began": Mutant(
         "latent/forest/model.py",
-        "state.z[d, at] = draw_inside(found, low, high, rng)",
+        "z[d, at] = draw_inside(found, low, high, rng)",
         "pass",
         INTERVALS,
     ),
     "intervals forecast by their own cells": Mutant(
         "latent/forest/model.py",
-        "own = at.astype(np.int32)",
-        "own = 0 * at.astype(np.int32) - 1",
+        "found = law(z, at, at.astype(np.int32), ",
+        "found = law(z, at, 0 * at.astype(np.int32) - 1, ",
         INTERVALS,
     ),
     "intervals of new rows held where they began": Mutant(
@@ -1131,15 +1132,15 @@ MUTANTS = {
     ),
     "leaves chosen by cells that trees have seen": Mutant(
         "latent/forest/leaves.py",
-        "own = np.where(seen[d] != 0, z[d], np.nan), rows.astype(np.int32)",
-        "own = np.where(seen[d] != 0, z[d], np.nan), np.full(rows.size, -1, dtype=np.int32)",
+        "targets(z, d, lines), np.nan), rows.astype(np.int32)",
+        "targets(z, d, lines), np.nan), np.full(rows.size, -1, dtype=np.int32)",
         LEAVES,
     ),
     "ordered levels scored without their order": Mutant(
         "latent/forest/leaves.py", "else error.cumsum(axis=1)", "else error", LEAVES
     ),
     "leaves chosen while cells are those of the start": Mutant(
-        "latent/forest/model.py", "if state.turn == SETTLED and", "if state.turn == 0 and", LEAVES
+        "latent/forest/model.py", "if state.turn == SETTLED:", "if state.turn == 0:", LEAVES
     ),
     "cells of the start drawn from single donors": Mutant(
         "latent/forest/model.py", "else np.maximum(least, USUAL)", "else least", LEAVES
@@ -1149,6 +1150,61 @@ MUTANTS = {
     ),
     "sizes of another column": Mutant(
         "latent/forest/trees.py", "fewest = int(least[d])", "fewest = int(least[-1 - d])", LEAVES
+    ),
+    "lines whose errors know the row": Mutant(
+        "latent/forest/lines.py", "np.maximum(1.0 - leverage, LEAST_FREE)", "1.0", LINES
+    ),
+    "leverages without the mean": Mutant(
+        "latent/forest/lines.py", "1.0 / n + np.sum((u @ turn)", "np.sum((u @ turn)", LINES
+    ),
+    "evidence without its prior": Mutant(
+        "latent/forest/lines.py",
+        "np.log(weight / (size + weight))",
+        "np.log(1.0 / (size + weight))",
+        LINES,
+    ),
+    "an atom among the numbers": Mutant(
+        "latent/forest/lines.py", "np.where(z[d] == atom, 0.0, z[d])", "z[d]", LINES
+    ),
+    "donors forecast by a line that knows them": Mutant(
+        "latent/forest/draw.py",
+        "np.where(own < 0, self.lines.forecast(d, self.z, rows), donors - left)",
+        "self.lines.forecast(d, self.z, rows)",
+        LINES,
+    ),
+    "new cells drawn without the line": Mutant(
+        "latent/forest/draw.py", "d, *cells, rng, base)", "d, *cells, rng)", LINES
+    ),
+    "trees of cells and lines of the rest": Mutant(
+        "latent/forest/trees.py",
+        "            continue\n        y = targets(z, d, lines)",
+        "            continue\n        y = z[d]",
+        LINES,
+    ),
+    "intervals drawn around no line": Mutant(
+        "latent/forest/model.py",
+        "base = z[d, at] - donors[at] if state.linear[d] else None",
+        "base = None",
+        INTERVALS,
+    ),
+    "twins drawn in turn": Mutant(
+        "latent/forest/model.py", "if state.twins[d].size:", "if False:", TWINS
+    ),
+    "twins found by shifted rows": Mutant("latent/forest/twins.py", "- mean**2", "", TWINS),
+    "levels that explain by being many": Mutant(
+        "latent/forest/twins.py",
+        "1.0 - left * (n[:, first] - 1.0) / np.maximum(n[:, first] - of.size, 1.0)",
+        "1.0 - left",
+        TWINS,
+    ),
+    "twins drawn by each other": Mutant(
+        "latent/forest/twins.py", "without=group.tolist()", "without=[]", TWINS
+    ),
+    "what donors leave over added to their own lines": Mutant(
+        "latent/forest/twins.py",
+        "forecast(m, z, rows) + left",
+        "forecast(m, z, donor) + left",
+        TWINS,
     ),
     "scores permuted without their weights": Mutant(
         "exploration/goes_with.py",
