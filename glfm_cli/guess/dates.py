@@ -13,7 +13,7 @@ from glfm_cli.arrays import is_clock
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.schema import Column, ColumnType
-from glfm_cli.schema.moments import EXCEL, ISO, Moments
+from glfm_cli.schema.moments import EXCEL, ISO, UNIX, Moments
 
 _MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[ap]\.?m\.?)?\s*(?:z|utc|[+-]\d{2}:?\d{2})?"
@@ -58,11 +58,8 @@ def judge_dates(column: Profile) -> Verdict | None:
     if in_steps and names.is_date(column.name) and SERIALS[0] <= x.min() and x.max() <= SERIALS[1]:
         return _date(column, EXCEL, "serial numbers of dates, by the name and their size")
     if whole and column.n_distinct >= 3:
-        milli = 1.0 if x.max() <= SECONDS[1] else 1000.0
-        if in_steps and SECONDS[0] * milli <= x.min() and x.max() <= SECONDS[1] * milli:
-            unit = "seconds" if milli == 1.0 else "milliseconds"
-            made = Column(column.name, type=ColumnType.REAL)
-            return Verdict(made, f"{unit} since 1970, by their size and steps; {_BESIDE}")
+        if in_steps and SECONDS[0] <= x.min() and x.max() <= SECONDS[1]:
+            return _date(column, UNIX, "seconds since 1970, by their size and steps")
         if x.min() >= 18000101 and x.max() <= 21001231 and _reads("%Y%m%d", column):
             return _date(column, "%Y%m%d", "dates as numbers")
         if names.is_date(column.name) and x.min() >= SERIALS[0] and x.max() <= SERIALS[1]:
