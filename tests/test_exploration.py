@@ -167,7 +167,8 @@ def test_quantities_are_written_as_their_column_is(
 ) -> None:
     scale = next(s for s in planted[0].scales if not s.discrete)
     column = Schema.from_dict({"columns": {"x": kind}}).resolve(["x"])[0]
-    cells = [text] if column.moments and column.moments.format not in ("excel", "unix") else ["45292"]
+    numbers = column.moments is not None and column.moments.format in ("excel", "unix")
+    cells = [text] if column.moments and not numbers else ["45292"]
     style = column.moments and column.moments.style(cells)
     encoded = dataclasses.replace(scale.encoded, column=column, style=style)
     assert quantity(encoded, value) == text
