@@ -56,7 +56,7 @@ def cells_in_runs(seen: Array, share: float, time: int, rng: Generator) -> Array
 
 
 def in_runs(gaps: Array) -> bool:
-    """Return whether missing cells (N, D) stand together more than by chance [Wald 1940]."""
+    """Return whether missing cells (N, D) make few runs [Wald and Wolfowitz 1940]."""
     n, missing = len(gaps), gaps.sum(axis=0)
     runs = gaps[0].sum() + (gaps[1:] & ~gaps[:-1]).sum()
     return bool(runs < FEW_RUNS * np.sum(missing * (n - missing + 1.0) / n))
