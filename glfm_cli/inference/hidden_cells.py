@@ -9,6 +9,7 @@ they share is drawn anew, too, by a few sweeps of the chain without the hidden c
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
+Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_runs.py).
 """
 
 from __future__ import annotations
