@@ -57,6 +57,7 @@ CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
 FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.py"
 LINES, TWINS = "tests/test_forest_lines.py", "tests/test_forest_twins.py"
+GAP_RUNS = "tests/test_gap_runs.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
@@ -128,17 +129,31 @@ MUTANTS = {
         "guess/codes.py", "calls.sum() >= 2", "calls.sum() >= 0", "tests/test_guess_laboratory.py"
     ),
     "hidden stretches fall apart": Mutant(
-        "evaluation/masks.py", "rng.permutation(n_rows)[begins]",
+        "inference/gap_runs.py", "rng.permutation(n_rows)[begins]",
         "rng.permutation(n_rows)[row + 0 * begins]", MASKS,
+    ),
+    "single cells stand for long gaps in forecasts of trees": Mutant(
+        "inference/hidden_cells.py", "key[series] = cells_in_runs(seen[series]",
+        "key[rng.permutation(series)] = cells_in_runs(seen[series]", GAP_RUNS,
+    ),
+    "trees that are grown again still see hidden cells": Mutant(
+        "inference/hidden_cells.py", "replace(problem, xs=whole)", "problem", GAP_RUNS
+    ),
+    "rows of a series in the order of the table": Mutant(
+        "inference/gap_runs.py", 'order = np.argsort(clock, kind="stable")',
+        "order = np.arange(clock.size)", GAP_RUNS,
+    ),
+    "runs of missing cells are counted by their cells": Mutant(
+        "inference/gap_runs.py", "(gaps[1:] & ~gaps[:-1]).sum()", "gaps[1:].sum()", GAP_RUNS
     ),
     "hidden stretches follow the table, not time": Mutant(
         "evaluation/masks.py", "np.lexsort((time, code))", "np.arange(code.size)", MASKS
     ),
     "hidden stretches stand where the table's own are": Mutant(
-        "evaluation/masks.py", "np.roll(gaps, rng.integers(n_rows), axis=0)", "gaps.copy()", MASKS
+        "inference/gap_runs.py", "np.roll(gaps, rng.integers(n_rows), axis=0)", "gaps.copy()", MASKS
     ),
     "stretches of several sensors come one by one": Mutant(
-        "evaluation/masks.py", "np.where(first, row, 0)",
+        "inference/gap_runs.py", "np.where(first, row, 0)",
         "np.where(first, (row + np.arange(gaps.shape[1])) % n_rows, 0)", MASKS,
     ),
     "a dry run forgets the draws of the rows that are not learnt from": Mutant(
@@ -362,8 +377,8 @@ MUTANTS = {
     ),
     "hidden cells in view of the sweeps": Mutant(
         "inference/hidden_cells.py",
-        "            thinned, again,",
-        "            thinned, problem,",
+        "resumed(thinned, again,",
+        "resumed(thinned, problem,",
         RESUMING,
     ),
     "missing cells at their means": Mutant(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+CLOCK_ROWS = 20  # at least, of which one can tell that they are in steps
 
 
 def mean_ranks(x: Array) -> Array:
@@ -55,6 +56,17 @@ def step_of(x: Array) -> float:
             return 0.0
         multiples = gaps / step
     return step if np.abs(multiples - np.round(multiples)).max() < 1e-6 else 0.0
+
+
+def is_clock(x: Array) -> bool:
+    """Return whether numbers (n,) are all finite, hardly ever alike, and mostly in equal steps."""
+    if x.size < CLOCK_ROWS or not np.isfinite(x).all():
+        return False
+    steps = np.diff(np.sort(x))
+    steps = steps[steps > 0.0]
+    if steps.size < 0.9 * x.size:
+        return False
+    return float(np.mean(np.abs(steps / np.median(steps) - 1.0) < 0.01)) > 0.5
 
 
 @dataclass(frozen=True, eq=False)

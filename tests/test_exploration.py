@@ -156,6 +156,7 @@ def test_words_on_ordered_levels_speak_of_the_end_that_gains(
     [
         ({"type": "date", "format": "%d.%m.%Y"}, 19723.4, "01.01.2024"),
         ({"type": "date", "format": "excel"}, 19723.4, "2024-01-01"),
+        ({"type": "date", "format": "unix"}, 19723.4, "2024-01-01"),
         ({"type": "duration"}, 95.0, "1:35"),
         ({"type": "duration"}, 9.45, "0:09:27"),
         ("real", 19723.4, "19,723"),
@@ -166,7 +167,8 @@ def test_quantities_are_written_as_their_column_is(
 ) -> None:
     scale = next(s for s in planted[0].scales if not s.discrete)
     column = Schema.from_dict({"columns": {"x": kind}}).resolve(["x"])[0]
-    cells = [text] if column.moments and column.moments.format != "excel" else ["45292"]
+    numbers = column.moments is not None and column.moments.format in ("excel", "unix")
+    cells = [text] if column.moments and not numbers else ["45292"]
     style = column.moments and column.moments.style(cells)
     encoded = dataclasses.replace(scale.encoded, column=column, style=style)
     assert quantity(encoded, value) == text

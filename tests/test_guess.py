@@ -171,6 +171,7 @@ def test_column_is_guessed(
         ("202401{:02d}", "date", "%Y%m%d"),
         ("2024-01-{:02d} 10:30:05+02:00", "date", "%Y-%m-%d %H:%M:%S+02:00"),
         ("2024-01-{:02d}T10:30:05.000Z", "date", "%Y-%m-%dT%H:%M:%S.000Z"),
+        ("3/{}/2024 01:30:00 PM", "date", "%m/%d/%Y %I:%M:%S %p"),
         ("41{:03d}", "date", "excel"),
         ("{}:45", "duration", None),
         ("2024-Q1 {}", None, None),
@@ -179,6 +180,26 @@ def test_column_is_guessed(
 def test_dates_are_told_from_their_cells(cell: str, kind: str | None, form: str | None) -> None:
     column, reason = guessed("visit date", [cell.format(i % 28 + 1) for i in range(ROWS)])
     assert (column.moment, column.format) == (kind, form), reason
+
+
+def test_rows_in_steps_of_time_are_offered_its_role() -> None:
+    hours = [f"{1 + i // 24:02d}.01.2024 {i % 24:02d}:00" for i in range(ROWS)]
+    offer = "`role: time` where values before and after a gap tell of it"
+    assert offer in guessed("stamp", hours)[1]
+    assert offer in guessed("stamp", hours[::-1])[1]
+    for cells in ([*hours[:-1], ""], [hours[i % 50] for i in range(ROWS)]):
+        assert "role: time" not in guessed("stamp", cells)[1]
+    column, reason = guessed("ts", [str(1_772_323_200 + 600 * i) for i in range(ROWS)])
+    assert (column.moment, column.format) == ("date", "unix")
+    assert offer in reason
+    assert "1970" not in guessed("serial", [str(1_772_323_200 + 7 * i * i) for i in range(ROWS)])[1]
+
+
+def test_times_with_several_offsets_are_named() -> None:
+    times = [f"2024-03-31T{i % 24:02d}:00:00+0{1 + i % 2}:00" for i in range(ROWS)]
+    column, reason = guessed("stamp", times)
+    assert column.role == Role.IGNORE
+    assert reason.endswith("several offsets from UTC; write them all in one zone to model them")
 
 
 @pytest.mark.parametrize("month", ["2019m{:02d}", "2019m{}"])
@@ -594,6 +615,8 @@ def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
         ("not done", 30, True),
         ("not done", 80, True),
         ("nicht gemessen", 80, True),
+        ("I/O Timeout", 80, True),
+        ("Bad", 80, True),
         ("hemolysed", 6, False),
         ("hemolysed", 30, False),
         ("hemolysed", 60, False),

@@ -35,7 +35,7 @@ def completed(cells: list[Any], said: Any, kind: pa.DataType | None = None) -> p
 
 @given(st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)))
 @pytest.mark.parametrize(
-    "form", [None, "%d.%m.%Y", "%d/%m/%Y %H:%M", "%Y%m%dT%H%M%S", "%d %b %Y", "excel"]
+    "form", [None, "%d.%m.%Y", "%d/%m/%Y %H:%M", "%Y%m%dT%H%M%S", "%d %b %Y", "excel", "unix"]
 )
 def test_reading_undoes_writing(form: str | None, moment: dt.datetime) -> None:
     if form == "excel":
@@ -67,6 +67,7 @@ def test_durations_are_read_as_they_are_written(k: int, seconds: bool) -> None:
         ("%b %Y", lambda day: day.strftime("%b %Y")),
         (None, lambda day: f"{day} 10:{day.day:02d}:00"),
         ("excel", lambda day: str((day - dt.date(1899, 12, 30)).days)),
+        ("unix", lambda day: str((day - dt.date(1970, 1, 1)).days * 86_400)),
     ],
 )
 def test_texts_are_completed_in_their_own_style(form: str | None, cell: Any) -> None:
@@ -101,6 +102,11 @@ def test_texts_are_completed_in_their_own_style(form: str | None, cell: Any) -> 
             pa.int64(),
             {"type": "date", "format": "excel"},
             [(d - dt.date(1899, 12, 30)).days for d in DAYS],
+        ),
+        (
+            pa.float64(),
+            {"type": "date", "format": "unix"},
+            [float((d - dt.date(1970, 1, 1)).days * 86_400 + 30) for d in DAYS],
         ),
     ],
     ids=str,
@@ -154,8 +160,8 @@ def test_the_types_file_says_it_again() -> None:
 @pytest.mark.parametrize(
     ("said", "error"),
     [
-        ({"type": "date", "format": "%Q"}, "`format`, found '%Q', expected iso, excel, or"),
-        ({"type": "date", "format": "day"}, "`format`, found 'day', expected iso, excel, or"),
+        ({"type": "date", "format": "%Q"}, "`format`, found '%Q', expected iso, excel, unix"),
+        ({"type": "date", "format": "day"}, "`format`, found 'day', expected iso, excel, unix"),
         ({"type": "real", "format": "%d.%m.%Y"}, "`format` does not go with this type"),
         ({"type": "duration", "format": "iso"}, "`format` does not go with type duration"),
         ({"type": "date", "decimal": ","}, "`decimal` does not go with type date"),

@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn, Mask
 from glfm_cli.encoding.source import Source, is_null
 from glfm_cli.encoding.support import Interval
-from glfm_cli.schema.moments import DAY, EXCEL, FIRST, LAST, Moments, MomentStyle
+from glfm_cli.schema.moments import DAY, EXCEL, FIRST, LAST, UNIX, Moments, MomentStyle
 
 # How steps of a day are written, where a column has a type of its own for them.
 _FORMS = {1: "%Y-%m-%d", 1440: "%Y-%m-%d %H:%M", DAY: "%Y-%m-%d %H:%M:%S"}
@@ -54,13 +54,13 @@ def typed_moments(source: Source) -> Array:
     if moments.format is not None and moments.kind == "date":
         if pa.types.is_integer(values.type):
             return moments_of(source, values.cast(pa.string()))
-        if moments.format == EXCEL and pa.types.is_floating(values.type):
-            known = [None if v is None or v != v else f"{v:.10g}" for v in values.to_pylist()]
+        if moments.format in (EXCEL, UNIX) and pa.types.is_floating(values.type):
+            known = [None if v is None or v != v else f"{v:.12g}" for v in values.to_pylist()]
             return moments_of(source, pa.array(known, pa.string()))
     raise source.schema_error(
         f"has type {moments.kind}, but the table holds values of type {values.type} there",
         expected="dates" if moments.kind == "date" else "durations or times of day",
-        hint='Numbers need a `format`: excel for serial numbers, or "%Y%m%d" for 20240131.'
+        hint='Numbers need a `format`: excel for serial numbers, unix for seconds, or "%Y%m%d".'
         if moments.kind == "date"
         else "Give it type positive, or `role: ignore`.",
     )

@@ -27,12 +27,12 @@ from numpy.random import Generator
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.gap_runs import run_keys
 
 # The most exposed cell is exp(3) = 20 times as likely to go first as the least exposed one.
 STRENGTH = 3.0
 PULL_SD = 1.5  # of the levels of a categorical column, where they decide what is hidden
 _PASSES = 1000  # times that rows may borrow gaps
-_ENOUGH = 0.9  # of the cells that stretches can hide, which the first of them reach soon
 
 
 class MaskedCells(NamedTuple):
@@ -209,28 +209,11 @@ def _observed(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
 
 
 def _stretches(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
-    """Return keys by which runs of rows lose the cells that other rows have not.
-
-    The gaps of all columns are put some rows later at once, again and again. Runs of rows without
-    a cell stay together, in an order by chance; those that begin in one row share their turn.
-    """
+    """Return keys by which runs of rows lose the cells that other rows have not."""
     hideable = _like_gaps(cells, "stretches")
-    gaps, waiting = cells.gaps[cells.order], hideable[cells.order]
-    n_rows, left = len(gaps), (1.0 - _ENOUGH) * waiting.sum()
-    row, key = np.arange(n_rows)[:, None], np.full(gaps.shape, np.inf)
-    for turn in range(_PASSES):
-        if waiting.sum() <= left:
-            break
-        borrowed = np.roll(gaps, rng.integers(n_rows), axis=0)
-        first = borrowed & ~np.roll(borrowed, 1, axis=0)
-        begins = np.maximum.accumulate(np.where(first, row, 0), axis=0)
-        place = turn * n_rows + rng.permutation(n_rows)[begins] + row / n_rows
-        borrowed &= waiting
-        key[borrowed] = place[borrowed]
-        waiting &= ~borrowed
-    in_table = np.empty_like(key)
-    in_table[cells.order] = key
-    return in_table, hideable
+    key = np.empty(hideable.shape)
+    key[cells.order] = run_keys(cells.gaps[cells.order], hideable[cells.order], rng)
+    return key, hideable
 
 
 def _like_gaps(cells: MaskedCells, mechanism: str) -> Array:

@@ -12,7 +12,7 @@ from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.exploration.features import Effect
 from glfm_cli.exploration.scales import ColumnProfile, Scale
 from glfm_cli.schema import Column
-from glfm_cli.schema.moments import EXCEL, Moments, MomentStyle
+from glfm_cli.schema.moments import EXCEL, UNIX, Moments, MomentStyle
 
 LEAST = 0.05  # effects that move a smaller part of a column are not put into words
 MOST = 4
@@ -104,7 +104,7 @@ def quantity(encoded: EncodedColumn, value: float) -> str:
         return number(value)
     if moments.kind == "date":
         value = float(np.round(value))
-        moments = Moments("date") if moments.format == EXCEL else moments
+        moments = Moments("date") if moments.format in (EXCEL, UNIX) else moments
     elif isinstance(encoded.style, MomentStyle):
         return encoded.style.write(round(value * encoded.style.steps))
     return moments.text(value)

@@ -59,6 +59,21 @@ DOUBTFUL_WORDS = REFUSALS | {
     *("ne sait pas", "no sabe", "no contesta", "ns/nc", "desconocido", "sconosciuto", "onbekend"),
 }
 
+# What control systems and their archives write in place of a value: among numbers, a gap as well.
+DOUBTFUL_WORDS |= {
+    *words("bad calib calibration timeout offline off-line fault failure error err invalid stale"),
+    *("bad input", "bad output", "bad value", "bad data", "bad quality", "no value", "no signal"),
+    *("i/o timeout", "i/o error", "comm fail", "comm failure", "comm error", "no comm"),
+    *("communication failure", "communication error", "device failure", "sensor failure"),
+    *("sensor fault", "sensor error", "scan off", "scan timeout", "scan failed", "pt created"),
+    *("shutdown", "intf shut", "not connect", "not connected", "configure", "config error"),
+    *("configuration error", "calc failed", "calc off", "calc timeout", "arc off-line"),
+    *("arc offline", "out of service", "maintenance", "questionable"),
+    *words("störung gestört ausfall ungültig fehler kalibrierung wartung défaut erreur étalonnage"),
+    *words("fallo ungeldig storing"),
+    *("hors service", "fuera de servicio", "kein signal", "keine daten", "keine verbindung"),
+}
+
 # Where a word beside them tells that they are no levels: a scale, a code beyond it, a refusal.
 UNANSWERED = REFUSALS | {
     *words("unknown unk dk refused refus nsp ns/nc unbekannt inconnu desconocido n/a na"),

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import glfm_cli.guess.names as names
+from glfm_cli.arrays import is_clock
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.schema import Column, ColumnType
-from glfm_cli.schema.moments import EXCEL, ISO, Moments
+from glfm_cli.schema.moments import EXCEL, ISO, UNIX, Moments
 
 _MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[ap]\.?m\.?)?\s*(?:z|utc|[+-]\d{2}:?\d{2})?"
@@ -37,9 +38,11 @@ _DAYS = (
     "%d%b%Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y", "%b %Y", "%B %Y", "%b-%Y", "%Y-%m",
     "%Ym%m", "%Y/%m", "%m/%Y", "%Y%m%d", "%Y-%m-%d", "%Y年%m月%d日",
 )  # fmt: skip
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", "T%H:%M:%S")
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", "T%H:%M")
 _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))
 SERIALS = (10_000, 80_000)  # of Excel, from 1927 to 2119
+SECONDS = (6.3e8, 2.3e9)  # since 1970, from 1989 to 2042
+_BESIDE = "`role: time` where values before and after a gap tell of it"
 
 
 def judge_dates(column: Profile) -> Verdict | None:
@@ -51,7 +54,12 @@ def judge_dates(column: Profile) -> Verdict | None:
             return ignore(column.name, "durations, some below zero; write them as numbers")
         return _duration(column)
     x, whole = column.numbers, column.is_number.all() and column.all_whole
+    in_steps = column.n_observed == column.n_rows and is_clock(np.repeat(x, column.counts))
+    if in_steps and names.is_date(column.name) and SERIALS[0] <= x.min() and x.max() <= SERIALS[1]:
+        return _date(column, EXCEL, "serial numbers of dates, by the name and their size")
     if whole and column.n_distinct >= 3:
+        if in_steps and SECONDS[0] <= x.min() and x.max() <= SECONDS[1]:
+            return _date(column, UNIX, "seconds since 1970, by their size and steps")
         if x.min() >= 18000101 and x.max() <= 21001231 and _reads("%Y%m%d", column):
             return _date(column, "%Y%m%d", "dates as numbers")
         if names.is_date(column.name) and x.min() >= SERIALS[0] and x.max() <= SERIALS[1]:
@@ -91,6 +99,8 @@ def _several(column: Profile) -> str:
             cells = int(column.counts[read[most]].sum())
             found.append(f"{cells} like {texts[int(np.argmax(read[most]))].strip()}")
             left &= ~read[most]
+    if len({one[2] for one in map(_ZONED.fullmatch, texts) if one}) > 1:
+        return "times with several offsets from UTC; write them all in one zone to model them"
     if len(found) < 2 or left.any():
         return "dates or times in a form that is not read; see type date"
     return f"dates in several forms, {', '.join(found)}; write them alike to model them"
@@ -109,7 +119,18 @@ def _reads(form: str, column: Profile) -> bool:
 
 def _date(column: Profile, form: str | None, what: str) -> Verdict:
     made = Column(column.name, type=ColumnType.REAL, moment="date", format=form)
-    return Verdict(made, f"{what}, seen as days; `as: [days, month, weekday]` for seasons, too")
+    beside = f"; {_BESIDE}" if _in_steps(column, form) else ""
+    seasons = "`as: [days, month, weekday]` for seasons, too"
+    return Verdict(made, f"{what}, seen as days{beside}; {seasons}")
+
+
+def _in_steps(column: Profile, form: str | None) -> bool:
+    """Return whether each row has a date, hardly ever the same, mostly in equal steps."""
+    if column.n_observed < column.n_rows or column.n_distinct < 0.9 * column.n_rows:
+        return False
+    moments = Moments("date", form)
+    days = [moments.number(text) for text in column.words()]
+    return None not in days and is_clock(np.array(days))
 
 
 def _duration(column: Profile) -> Verdict:

@@ -9,6 +9,7 @@ they share is drawn anew, too, by a few sweeps of the chain without the hidden c
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
+Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_runs.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scipy.special import expit, softmax
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.gap_runs import cells_in_runs, series_order
 from glfm_cli.inference.holding_back import held_tilts
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.recalibration import (
@@ -31,7 +33,7 @@ from glfm_cli.inference.recalibration import (
     polynomials,
     tilt_moments,
 )
-from glfm_cli.inference.resuming import resumed
+from glfm_cli.inference.resuming import regrown, resumed
 from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates
@@ -46,6 +48,7 @@ FEWEST_DRAWS = 20
 # Sweeps that forget a cell in what rows share, and of fewer rows, where it counts more: up to so
 # many, so many rows together; draws of each chain after them.
 SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
+OF_REGROWN = 2  # of models whose draws take longer than sweeps, or one of many rows
 EXPONENT_SD = 0.3  # of a normal prior of log a around 0
 EXPONENT_RANGE = 1.0  # of log a
 # Prior probability that levels need no correction: weak evidence is no reason to correct.
@@ -78,7 +81,8 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     few = posterior.weights is not None or posterior.n_draws < FEWEST_DRAWS
     if few or not problem.link_config.recalibrate:
         return posterior
-    times = OF_MANY if problem.groups is None and ROWS < problem.n_rows <= ALL_ROWS else TIMES
+    all_rows = problem.n_rows <= ALL_ROWS or series_order(problem) is not None
+    times = OF_MANY if problem.groups is None and problem.n_rows > ROWS and all_rows else TIMES
     parts = [without_cells(posterior, problem, time, threads=threads) for time in range(times)]
     truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in parts[0][1]}
     truth = {d: x for d, x in truth.items() if x.size}
@@ -143,19 +147,14 @@ def without_cells(
     Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part. Of few
     rows nothing else in the draws has seen those, either.
     """
-    rng = np.random.default_rng(0)
-    rows: Array = np.arange(problem.n_rows)
+    series = series_order(problem)
+    rows, chosen = _chosen(problem, time, series)
     groups = problem.groups
     if groups is not None:
-        rows = groups.some_rows(ROWS, rng)
         groups = groups.take(rows).as_new()  # what they share has seen the hidden cells
-    elif rows.size > ALL_ROWS:
-        rows = np.sort(rng.choice(rows.size, ROWS, replace=False))
     xs, hidden = [], {}
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
-        x = column[rows]
-        seen = ~np.isnan(x if x.ndim == 1 else x[:, 0])
-        at = np.flatnonzero(seen & (np.floor(rng.random(rows.size) / HIDDEN) == time))
+        x, at = column[rows], np.flatnonzero(chosen[:, d])
         # What an interval hides is not known, and numbers beside some are not as they would be.
         if column.ndim == 1 and link.correctable(column[~np.isnan(column)]):
             hidden[d] = at, x[at]
@@ -173,12 +172,45 @@ def without_cells(
     least = OF_CANDIDATES if isinstance(posterior.model, Candidates) else 1
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
+    sweeps = int(np.clip(ROW_SWEEPS // max(problem.n_rows, 1), SWEEPS, MOST_SWEEPS))
+    how = {"seed": time, "sweeps": sweeps, "draws": OF_RESUMED, "threads": threads}
     if groups is None and rows.size == problem.n_rows:
-        sweeps = int(np.clip(ROW_SWEEPS // max(problem.n_rows, 1), SWEEPS, MOST_SWEEPS))
-        return resumed(
-            thinned, again, seed=time, sweeps=sweeps, draws=OF_RESUMED, threads=threads
-        ), hidden
-    return fold_in(thinned, again, seed=time, threads=threads), hidden
+        folded = resumed(thinned, again, **how)
+    else:
+        folded = fold_in(thinned, again, seed=time, threads=threads)
+    if series is not None:
+        whole = tuple(_with(x, rows, part) for x, part in zip(problem.xs, xs, strict=True))
+        how["draws"] = OF_REGROWN if rows.size == problem.n_rows else 1
+        folded = regrown(folded, thinned, replace(problem, xs=whole), rows, **how)
+    return folded, hidden
+
+
+def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, Array]:
+    """Return some rows (n,), and which of their cells (n, D) are hidden.
+
+    series : the rows one after another, where gaps are runs of them (`series_order`): then hidden
+        cells are such gaps, for single ones have neighbours
+    """
+    rng, rows, seen = np.random.default_rng(0), np.arange(problem.n_rows), problem.seen
+    if series is not None:
+        key = np.empty(seen.shape)
+        key[series] = cells_in_runs(seen[series], HIDDEN, time, rng)
+        if rows.size > ALL_ROWS:
+            rows = np.sort(np.argsort(key.min(axis=1), kind="stable")[:ALL_ROWS])
+        return rows, np.isfinite(key[rows])
+    if problem.groups is not None:
+        rows = problem.groups.some_rows(ROWS, rng)
+    elif rows.size > ALL_ROWS:
+        rows = np.sort(rng.choice(rows.size, ROWS, replace=False))
+    parts = [np.floor(rng.random(rows.size) / HIDDEN) == time for _ in problem.links]
+    return rows, seen[rows] & np.column_stack(parts)
+
+
+def _with(x: Array, rows: Array, part: Array) -> Array:
+    """Return a column with other cells in some rows."""
+    x = x.copy()
+    x[rows] = part
+    return x
 
 
 def fit_exponent(p: Array, codes: Array) -> float:

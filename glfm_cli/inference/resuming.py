@@ -13,12 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, empty_cells, spans_of
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.latent.capabilities import Candidates, Resumes
-from glfm_cli.latent.model import Problem, gaussian
+from glfm_cli.inference.value_chain import ValueChain
+from glfm_cli.latent.capabilities import Candidates, Regrows, Resumes
+from glfm_cli.latent.model import Problem, Values, gaussian
 from glfm_cli.streams import START, Streams, column_step, seed_of_batch
 
 
@@ -49,14 +51,54 @@ def resumed(
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
         if not goes_on[index]:
             return lambda: folded.chains[index]
-        after = [sweeps] + [max(sweeps // 10, 1)] * (draws - 1)
-        return lambda: _resumed(folded, problem, index, seed, after, stop)
+        return lambda: _resumed(folded, problem, index, seed, _before_draws(sweeps, draws), stop)
 
     jobs = [job(index) for index in range(len(folded.chains))]
     chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
     if stop.is_set():
         raise KeyboardInterrupt
     return replace(folded, chains=tuple(chains))
+
+
+def regrown(
+    folded: Posterior,
+    fitted: Posterior,
+    problem: Problem,
+    rows: Array,
+    *,
+    seed: int,
+    sweeps: int,
+    draws: int,
+    threads: int = 1,
+) -> Posterior:
+    """Return draws of some rows, in which models that look at neighbours have forgotten cells.
+
+    folded : draws of these rows, which those of other models stay
+    fitted : draws of all rows, with more of the cells in view; chains go on from the last of each
+    problem : all rows, with fewer observed cells;  rows : (n,) which of them are wanted
+
+    The rest is as in `resumed`.
+    """
+    stop = threading.Event()
+    regrow = [isinstance(_of_chain(problem, k).model, Regrows) for k in fitted.groups]
+    starts = replace(fitted, chains=tuple(chain[-1:] for chain in fitted.chains))
+    after = _before_draws(sweeps, draws)
+
+    def job(index: int) -> Callable[[], tuple[Draw, ...]]:
+        if not regrow[index]:
+            return lambda: folded.chains[index]
+        return lambda: _resumed(starts, problem, index, seed, after, stop, rows)
+
+    jobs = [job(index) for index in range(len(regrow))]
+    chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
+    if stop.is_set():
+        raise KeyboardInterrupt
+    return replace(folded, chains=tuple(chains))
+
+
+def _before_draws(sweeps: int, draws: int) -> list[int]:
+    """Return how many sweeps are made before each draw."""
+    return [sweeps] + [max(sweeps // 10, 1)] * (draws - 1)
 
 
 def _of_chain(problem: Problem, which: int) -> Problem:
@@ -76,20 +118,23 @@ def _resumed(
     seed: int,
     after: Sequence[int],
     stop: threading.Event,
+    rows: Array | None = None,
 ) -> tuple[Draw, ...]:
-    """Return draws of a chain, each after so many sweeps more."""
+    """Return draws of a chain, each after so many sweeps more, or of some rows."""
     (draw,), which, model = folded.chains[index], folded.groups[index], problem.model
     candidates = model if isinstance(model, Candidates) else None
     own = draw if candidates is None else replace(draw, latent=candidates.own(draw.latent))
     streams = Streams(seed_of_batch(seed, 1), index)
     chain = resume_chain(_of_chain(problem, which), own, streams)
-    found = []
+    regrow, found = chain.model if isinstance(chain.model, Regrows) else None, list[Draw]()
     for sweeps in after:
         for _ in range(sweeps):
             if stop.is_set():
                 return ()
             chain.sweep(adapt=False)
         latent = chain.model.draw(chain.state)
+        if regrow is not None and rows is not None:
+            latent = regrow.of_rows(latent, rows)
         if candidates is not None:
             latent = candidates.mark(latent, which)
         params = tuple({name: value.copy() for name, value in p.items()} for p in chain.params)
@@ -97,11 +142,15 @@ def _resumed(
     return tuple(found)
 
 
-def resume_chain(problem: Problem, draw: Draw, streams: Streams) -> Chain:
+def resume_chain(problem: Problem, draw: Draw, streams: Streams) -> Chain | ValueChain:
     """Return a chain that goes on from a draw of the rows of a problem.
 
     Pseudo-observations, which a draw does not have, are drawn given it.
     """
+    if isinstance(problem.model, Regrows):
+        values = Values(problem, tuple(dict(p) for p in draw.params))
+        state = problem.model.regrow(draw.latent, values, problem.config, streams)
+        return ValueChain(problem, streams, values, state)
     model, links, xs = gaussian(problem.model), problem.links, problem.xs
     assert isinstance(model, Resumes)
     cells, spans = empty_cells(problem), spans_of(links)

@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError, broke_down
 from glfm_cli.inference.chain import inner, params_in, params_out
 from glfm_cli.inference.posterior import Draw
-from glfm_cli.latent.model import Problem, Progress, ValueModel, Values, sees_values, take
+from glfm_cli.latent.model import Params, Problem, Progress, ValueModel, Values, sees_values, take
 from glfm_cli.streams import Streams, column_step
 
 FALL = 1e-8  # relative fall of a bound that is more than rounding
@@ -82,6 +82,11 @@ class ValueChain:
         model = self.problem.model
         assert sees_values(model)
         return model
+
+    @property
+    def params(self) -> tuple[Params, ...]:
+        """Return the parameters of the links."""
+        return self.values.params
 
     def sweep(self, adapt: bool) -> None:
         """Make one step; NumericalError when a covariance lost positive definiteness."""

@@ -252,6 +252,9 @@ def _check_rows(cells: CellSpans, n_cells: int, n_columns: int, file: str) -> No
         raise TableError("the line is blank", file=file, row=row, hint=hint)
     if np.all(counts[1:] == n_columns + 1):
         hint = "The header lacks one name: add it, or delete the delimiter that ends every row."
+    elif row >= counts.size - MOST_NOTES and np.all(counts[row:] < min(n_columns, 3)):
+        lines = "this line" if row == counts.size - 1 else f"the last {counts.size - row} lines"
+        hint = f"Delete {lines}, if notes under the table; else add the missing delimiters."
     elif found > n_columns:
         hint = "Put a cell that contains the delimiter in quotes."
     else:

@@ -19,6 +19,9 @@ mmHg °C °F ° K mol mmol µmol μmol mmol/l mmol/L µmol/l µmol/L mg/dl mg/dL
 g/L mg/l mg/L µg/l µg/L μg/l μg/L ug/l ug/L ng/l ng/L ng/ml ng/mL µg/m³ μg/m³ µg/m3 μg/m3 ug/m3
 mg/kg µg/kg μg/kg µS/cm μS/cm uS/cm U/l U/L IU/l IU/L km/h m/s mph bpm m² m2 m³ m3 km² km2 ha ppm
 dB kg/m² kg/m2 px KB MB GB TB years Jahre ans años
+kPa(g) bar(g) bar(a) barg bara psi psig psia inHg inH2O mmH2O mH2O mWS MWh GWh MW GJ MJ kVA kVAr
+Nm³ Nm3 Sm³ Sm3 NTU FNU FTU FAU TE/F S mS µS μS uS cP cSt Pa·s mPa·s rpm RPM U/min 1/min 1/s gpm
+GPM MGD mgd cfm CFM scfm SCFM ppb gal day days week month °dH °Bx °Brix pH %RH %rF Vol.-% vol% wt%
 """
 UNITS = frozenset(_UNITS.split())
 _IN_BRACKETS = re.compile(r"[\[(]\s*([^\d\[\]()][^\[\]()]{0,19})\s*[\])]")
@@ -34,7 +37,11 @@ def unit_in(cell: str) -> str | None:
     inside = _IN_BRACKETS.fullmatch(cell)
     if inside is not None:
         return inside[1].strip()
-    return cell if cell == "%" or cell in UNITS | CURRENCIES else None
+    if cell == "%" or cell in UNITS | CURRENCIES:
+        return cell
+    # A flow or a price: one unit over another, such as m³/h or kWh/t.
+    above, slash, under = cell.partition("/")
+    return cell if slash and above in UNITS | CURRENCIES and under in UNITS else None
 
 
 def is_units_row(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:

@@ -225,6 +225,20 @@ class Resumes(Protocol):
 
 
 @runtime_checkable
+class Regrows(Protocol):
+    """A sampler of values that can go on from a draw, on a table with other gaps.
+
+    Without that, its draws tell of a row as if they had not seen it, but of its neighbours.
+    """
+
+    def regrow(self, draw: Any, values: Values, config: Any, streams: Streams) -> Any:
+        """Return a state with the missing cells of a draw; those that it had seen are any."""
+
+    def of_rows(self, draw: Any, rows: Array) -> Any:
+        """Return the draw of some rows."""
+
+
+@runtime_checkable
 class StartsNear(Protocol):
     """A model whose new rows start like rows of the fit that resemble them."""
 

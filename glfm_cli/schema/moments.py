@@ -17,7 +17,7 @@ from typing import Literal
 Kind = Literal["date", "duration"]
 MOMENTS: dict[Kind, str] = {"date": "real", "duration": "positive"}  # the type of each kind
 
-ISO, EXCEL = "iso", "excel"
+ISO, EXCEL, UNIX = "iso", "excel", "unix"
 EPOCH = datetime(1970, 1, 1)
 EXCEL_EPOCH = 25_569  # the serial number of 1970-01-01
 DAY = 86_400  # seconds
@@ -25,6 +25,7 @@ FIRST, LAST = (float((one - EPOCH.date()).days) for one in (date.min, date.max))
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:(?P<between>[T ])\d\d:\d\d(?P<seconds>:\d\d)?)?")
 _SERIAL = re.compile(r"\d{1,7}(?:\.\d+)?")
+_SECONDS = re.compile(r"-?\d{1,12}(?:\.0*)?")
 _DURATION = re.compile(r"(\d{1,6}):([0-5]\d)(?::([0-5]\d))?")
 _PADDED = {"%d": "day", "%m": "month", "%H": "hour"}
 _FINER = (("%S", DAY), ("%M", 1440), ("%H", 24), ("%I", 24))  # steps a day, by the directive
@@ -35,7 +36,8 @@ DIRECTIVES = frozenset("aAbBdmyYHIpMSj%")
 class Moments:
     """How a types file says that a column writes dates or durations.
 
-    format : of dates, one of strptime's, `iso` or `excel` (a serial number); None is ISO
+    format : of dates, one of strptime's, `iso`, `excel` (a serial number) or `unix` (seconds since
+        1970); None is ISO
     """
 
     kind: Kind
@@ -48,7 +50,8 @@ class Moments:
             return "a duration such as 1:30 (hours:minutes) or 1:30:00"
         if self.format in (None, ISO):
             return "a date such as 2024-01-31 or 2024-01-31 12:30"
-        return "a date as a serial number" if self.format == EXCEL else f"a date as {self.format}"
+        numbers = {EXCEL: "a serial number", UNIX: "whole seconds since 1970"}
+        return f"a date as {numbers.get(str(self.format), self.format)}"
 
     def number(self, text: str) -> float | None:
         """Return the number that a cell is, None if it is none of this form."""
@@ -57,6 +60,9 @@ class Moments:
             return found and int(found[1]) * 60.0 + int(found[2]) + int(found[3] or 0) / 60.0
         if self.format == EXCEL:
             return float(text) - EXCEL_EPOCH if _SERIAL.fullmatch(text) else None
+        if self.format == UNIX:
+            days = float(text) / DAY if _SECONDS.fullmatch(text) else FIRST - 1.0
+            return days if FIRST <= days <= LAST else None
         try:
             if self.format not in (None, ISO):
                 return _days(datetime.strptime(text, str(self.format)))
@@ -83,6 +89,8 @@ class Moments:
         if self.format == EXCEL:
             whole = all(float(text).is_integer() for text in cells)
             return MomentStyle(EXCEL, steps=1 if whole else DAY)
+        if self.format == UNIX:
+            return MomentStyle(UNIX, steps=DAY)
         form = self.format
         if form in (None, ISO):
             forms = Counter(_iso_format(text) for text in cells)
@@ -98,7 +106,7 @@ class Moments:
 class MomentStyle:
     """How the dates or durations of a column are written.
 
-    form : a format of strptime, `excel` or "duration"
+    form : a format of strptime, `excel`, `unix` or "duration"
     steps : how many steps of its resolution a day, or of a duration a minute, has
     width : digits that days, months and hours have at least
     """
@@ -116,6 +124,8 @@ class MomentStyle:
         if self.form == EXCEL:
             serial = EXCEL_EPOCH + k / self.steps
             return str(round(serial)) if self.steps == 1 else f"{serial:.5f}"
+        if self.form == UNIX:
+            return str(k)
         moment = EPOCH + timedelta(seconds=k * (DAY // self.steps))
         form = self.form.replace("%Y", f"{moment.year:04d}")
         if self.width == 1:

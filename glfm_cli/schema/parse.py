@@ -14,7 +14,7 @@ from glfm_cli.schema.calendar import DAYS, PARTS
 from glfm_cli.schema.checks import check_column
 from glfm_cli.schema.columns import Column, MissingCode, Role, Transform
 from glfm_cli.schema.formula import parse_formula
-from glfm_cli.schema.moments import DIRECTIVES, EXCEL, ISO, MOMENTS, Moments
+from glfm_cli.schema.moments import DIRECTIVES, EXCEL, ISO, MOMENTS, UNIX, Moments
 from glfm_cli.schema.phrases import did_you_mean, is_number, listed
 from glfm_cli.schema.text import describe
 from glfm_cli.schema.types import COLUMN_TYPES, ColumnType
@@ -217,7 +217,7 @@ class ColumnParser:
 
     def date_format(self, entry: Mapping[str, Any]) -> str | None:
         form = self.text(entry, "format")
-        if form in (None, ISO, EXCEL) or entry.get("type") == "duration":  # which is refused
+        if form in (None, ISO, EXCEL, UNIX) or entry.get("type") == "duration":  # which is refused
             return form
         used = re.findall(r"%(.?)", form)
         dated = set(used) & {"Y", "y"}
@@ -225,7 +225,7 @@ class ColumnParser:
             raise self.error(
                 "`format`",
                 value=f"'{form}'",
-                expected="iso, excel, or a format with %Y or %y, %m, %d and their like",
+                expected="iso, excel, unix, or a format with %Y or %y, %m, %d and their like",
                 hint='For example {type: date, format: "%d.%m.%Y"}.',
             )
         return form

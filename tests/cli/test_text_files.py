@@ -75,6 +75,14 @@ def test_units_stand_above_cells_below_a_limit(desk, here: Callable) -> None:
     assert "Leitwert: {type: count, unit: µS/cm}" in said
 
 
+def test_units_of_flows_and_turbidity_are_known(desk, here: Callable) -> None:
+    rows = "".join(f"2024-01-{i:02d};{i},5;{i * i % 31},2;7,{i}\n" for i in range(1, 31))
+    desk.put("table.csv", "Tag;FI102;QI7;QI8\n;m³/h;NTU;-\n" + rows)
+    said = here("types", "table.csv").stdout
+    assert 'FI102: {type: positive, decimal: ",", unit: m³/h}' in said
+    assert 'QI7: {type: positive, decimal: ",", unit: NTU}' in said
+
+
 def test_a_last_row_that_looks_like_a_total_is_named(desk, here: Callable) -> None:
     rows = "".join(f"{'north' if i % 2 else 'south'},{i},{i * 1.5}\n" for i in range(30))
     desk.put("table.csv", f"region,n,cost\n{rows}Total:,435,652.5\n")
@@ -90,6 +98,15 @@ def test_notes_under_a_table_are_told_from_rows(desk, here: Callable) -> None:
     said = here("types", "table.csv")
     assert said.status == 2
     assert "Hint: Delete it, and the line below it, which look like notes" in said.stderr
+    rows = "".join(f"{i},x,y\n" for i in range(40))
+    for notes, lines in (("End\n", "this line"), ("40 rows\nEnd\n", "the last 2 lines")):
+        desk.put("table.csv", f"a,b,c\n{rows}{notes}")
+        said = here("types", "table.csv")
+        assert said.lines("Hint") == [
+            f"Hint: Delete {lines}, if notes under the table; else add the missing delimiters."
+        ]
+    desk.put("table.csv", f"a,b,c\nEnd\n{rows}")
+    assert "Hint: Add the missing delimiters" in here("types", "table.csv").stderr
 
 
 def test_a_row_that_only_looks_like_units_stays_a_row(desk, here: Callable) -> None:

@@ -94,6 +94,24 @@ class Forest:
         state.key = int(rng.integers(2**62))
         return state
 
+    def regrow(
+        self, draw: ForestDraw, values: Values, config: ForestConfig, streams: Streams
+    ) -> ForestState:
+        """Return the table with missing cells as in a draw, others donors' at random."""
+        state = self.start(values, config, streams, 0)
+        same = (draw.known == 0) & state.drawn
+        state.z[same], state.turn = draw.z[same], SETTLED + 1
+        sizes = np.sort(SIZES)  # of leaves, as they were found
+        if not config.least:
+            state.least[:] = sizes[np.searchsorted(sizes, draw.trees.fewest, "right") - 1]
+        state.linear[:] = draw.lines.place >= 0
+        return state
+
+    def of_rows(self, draw: ForestDraw, rows: Array) -> ForestDraw:
+        """Return the draw of some rows."""
+        z, known = (np.ascontiguousarray(part[:, rows]) for part in (draw.z, draw.known))
+        return replace(draw, z=z, known=known, own=draw.own[rows])
+
     def step(
         self, state: ForestState, values: Values, streams: Streams, adapt: bool
     ) -> Progress:

@@ -54,6 +54,15 @@ class Trees:
         """Return how many members each node has, (n,) int64; 0 unless it is a leaf."""
         return np.where(self.feature < 0, self.threshold, 0.0).astype(np.int64)
 
+    @property
+    def fewest(self) -> Array:
+        """Return how many members the smallest leaf of each column has, (k,) int64; 1 without."""
+        found, grown = np.ones(len(self.root), dtype=np.int64), np.flatnonzero(self.root[:, 0] >= 0)
+        if grown.size:  # nodes of a column stand together
+            size = np.where(self.feature < 0, self.threshold, np.inf)
+            found[grown] = np.minimum.reduceat(size, self.root[grown, 0])
+        return found
+
     def of_column(
         self, k: int, z: Array, nominal: Array, rows: Array, own: Array, donors: Array
     ) -> _forest.ColumnTrees:
