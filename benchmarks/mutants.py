@@ -391,16 +391,16 @@ MUTANTS = {
         "latent/glfm/sampler.py", "used = Z.any(axis=0) | (np", "used = (0 * np", RESUMING
     ),
     "corrections without doubt": Mutant(
-        "inference/hidden_cells.py",
-        "np.exp(mode * _probability(float(log_odds)))",
-        "np.exp(mode)",
-        RECALIBRATION,
+        "inference/corrections.py",
+        "    p[at.size // 2] += NO_CORRECTION\n",
+        "",
+        "tests/test_corrections.py",
     ),
     "tilts the wrong way": Mutant(
-        "inference/hidden_cells.py",
-        "softmax(log_odds) @",
-        "-softmax(log_odds) @",
-        RECALIBRATION,
+        "inference/corrections.py",
+        "tensordot(softmax(log_odds)",
+        "tensordot(-softmax(log_odds)",
+        "tests/test_corrections.py",
     ),
     "sds before the correction": Mutant(
         "inference/predictive.py", "sd=found.sd * ratio", "sd=found.sd", RECALIBRATION
@@ -446,21 +446,57 @@ MUTANTS = {
     ),
     "powers of levels inverted": Mutant(
         "inference/recalibration.py",
-        "np.exp(self.exponents[d] * np.log(",
-        "np.exp(1.0 / self.exponents[d] * np.log(",
+        "np.exp(self.powers(d, p)[:, None] * np.log(",
+        "np.exp(1.0 / self.powers(d, p)[:, None] * np.log(",
         RECALIBRATION,
     ),
-    "certain cells bear the correction first": Mutant(
-        "inference/holding_back.py",
-        "np.argsort(-uncertainty",
-        "np.argsort(uncertainty",
-        "tests/test_holding_back.py",
+    "tilts that depend on certainty above the bend": Mutant(
+        "inference/corrections.py",
+        "np.minimum(log_sd - bend, 0.0)",
+        "np.maximum(log_sd - bend, 0.0)",
+        "tests/test_corrections.py",
     ),
-    "wide forecasts taken for certain": Mutant(
-        "inference/holding_back.py",
-        "bearable(gains[d], high - low)",
-        "bearable(gains[d], low - high)",
-        "tests/test_holding_back.py",
+    "certain cells tell what columns share": Mutant(
+        "inference/corrections.py",
+        "self.ends[1] + np.log(LEAST_SHARED)",
+        "self.ends[0] + np.log(LEAST_SHARED)",
+        "tests/test_corrections.py",
+    ),
+    "evidence of tilts whatever the width of their prior": Mutant(
+        "inference/corrections.py",
+        " - np.log(precision[free]).sum())",
+        ")",
+        "tests/test_corrections.py",
+    ),
+    "powers that certainty changes the wrong way": Mutant(
+        "inference/recalibration.py",
+        "first + (last - first) * certainty(p)",
+        "last + (first - last) * certainty(p)",
+        RECALIBRATION,
+    ),
+    "tilts of the other end of certainty": Mutant(
+        "inference/recalibration.py",
+        "yield np.flatnonzero(steps == step), curve[step]",
+        "yield np.flatnonzero(steps == step), curve[-1 - step]",
+        RECALIBRATION,
+    ),
+    "latent numbers of averages without their noise": Mutant(
+        "links/averages.py",
+        "square = eta**2 + self.link.sd(var, params[-1]) ** 2",
+        "square = eta**2",
+        RECALIBRATION,
+    ),
+    "latent numbers of forecasts without their noise": Mutant(
+        "links/numeric.py",
+        "square = eta**2 + np.broadcast_to(sd, eta.shape) ** 2",
+        "square = eta**2",
+        RECALIBRATION,
+    ),
+    "joint draws corrected as if all were as certain": Mutant(
+        "inference/joint_draws.py",
+        "by.uncorrected(d, at, sd_of(first, second))",
+        "by.uncorrected(d, at, 0.0 * first + 1.0)",
+        RECALIBRATION,
     ),
     "one seed's variance for two": Mutant(
         "inference/precision.py",
@@ -1306,10 +1342,10 @@ MUTANTS = {
         "tests/test_precision.py",
     ),
     "powers of levels whatever the width of their prior": Mutant(
-        "inference/hidden_cells.py",
-        "- np.log(EXPONENT_SD) - 0.5 * np.log(max(curvature, 1.0))",
-        "",
-        "tests/test_recalibration_evidence.py",
+        "inference/corrections.py",
+        "np.exp(-0.5 * (at / sd) ** 2)",
+        "np.ones(at.size)",
+        "tests/test_corrections.py",
     ),
     "cells that nobody thought possible weigh candidates": Mutant(
         "inference/stacking.py",
@@ -1361,8 +1397,8 @@ MUTANTS = {
     ),
     "corrected densities inside bounds at places of all": Mutant(
         "inference/scoring.py",
-        ".T / posterior.n_draws / within",
-        ".T / posterior.n_draws",
+        "log_factor(d, upto / within, under / within,",
+        "log_factor(d, upto, under,",
         "tests/test_marginals.py",
     ),
     "corrected sds on a grid of the means": Mutant(

@@ -133,7 +133,7 @@ def test_densities_inside_bounds_that_were_corrected_add_up_to_one() -> None:
     table = table.set_column(0, "a", pa.array(np.maximum(x, -1.0), mask=np.arange(30) < 3))
     options = {"model": "glfm", "chains": 1, "warmup": 3, "draws": 5, "threads": 1}
     done = impute(table, {"columns": types}, **options)
-    by = Recalibration(np.ones(2), np.array([[0.5, 0.3, 0.0, 0.1], [0.0] * 4]))
+    by = Recalibration.alike(np.ones(2), np.array([[0.5, 0.3, 0.0, 0.1], [0.0] * 4]))
     posterior = replace(done.posterior, recalibration=by)
     at = np.linspace(-1.0, 9.0, 4002)[1:]
     log_p = log_scores(posterior, {0: np.zeros(at.size, int)}, {0: at})[0]

@@ -19,24 +19,16 @@ from scipy.special import ndtr
 from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
 from glfm_cli.errors import StoreError
-from glfm_cli.inference.hidden_cells import (
-    OF_RESUMED,
-    TILT_PRIOR,
-    fit_exponent,
-    fit_tilt,
-    fit_tilts,
-    recalibrate,
-    without_cells,
-)
+from glfm_cli.inference.hidden_cells import OF_RESUMED, recalibrate, without_cells
 from glfm_cli.inference.joint_draws import JointDraws, Z, _spread
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import _average, predict
 from glfm_cli.inference.recalibration import (
-    GRID,
+    EDGES,
+    KNOTS,
     Recalibration,
     log_tilt,
     polynomials,
-    tilt_moments,
 )
 from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.inference.scoring import forecasts, log_scores
@@ -46,7 +38,7 @@ from glfm_cli.links.averages import NumberAverage
 from glfm_cli.schema import Schema
 
 tilts = st.tuples(*[st.floats(-1.5, 1.5)] * 4).map(np.array)
-NONE = np.zeros(4)
+NONE, ONE = np.zeros(4), np.ones(1)
 TYPES = {"columns": {"x": "real", "p": "positive", "c": "categorical", "o": "ordinal"}}
 
 
@@ -69,6 +61,13 @@ def fitted(table: pa.Table, **settings: object) -> tuple[Problem, Posterior]:
     return problem, sample(problem, plan).posterior
 
 
+def depends(exponents: np.ndarray, tilts: np.ndarray) -> Recalibration:
+    """Return a correction that is that of forecasts that know little, and another of others."""
+    share = np.linspace(2.0, 0.9, KNOTS)[:, None]
+    powers = np.column_stack([exponents, exponents**1.5])
+    return Recalibration(powers, share * tilts[:, None], np.tile([-1.5, 0.3], (len(tilts), 1)))
+
+
 @pytest.fixture(scope="module")
 def run() -> tuple[Problem, Posterior]:
     return fitted(table_of(300, 0))
@@ -84,129 +83,88 @@ def test_a_tilted_density_has_mass_one(b: np.ndarray) -> None:
 def test_the_uncorrected_quantile_has_the_corrected_probability_below_it(
     b: np.ndarray, at: float
 ) -> None:
-    (u,) = Recalibration(np.ones(1), b[None, :]).uncorrected(0, [at])
+    (u,) = Recalibration.alike(np.ones(1), b[None]).uncorrected(0, [at], ONE)[0]
     below = quad(lambda v: np.exp(log_tilt(b, polynomials(np.array([v])))[0]), 0, u)[0]
-    assert below == pytest.approx(at, abs=1e-4)
+    assert below == pytest.approx(at, abs=2e-4)
 
 
 @given(p=hnp.arrays(np.float64, (5, 3), elements=st.floats(1e-6, 1)), a=st.floats(0.3, 3))
 def test_corrected_probabilities_keep_their_order_and_total(p: np.ndarray, a: float) -> None:
     p = p / p.sum(axis=1, keepdims=True)
-    corrected = Recalibration(np.array([a]), np.zeros((1, 4))).of_levels(0, p)
+    corrected = Recalibration.alike(np.array([a]), np.zeros((1, 4))).of_levels(0, p)
     np.testing.assert_allclose(corrected.sum(axis=1), 1.0)
     assert (np.argsort(corrected, axis=1) == np.argsort(p, axis=1)).all() or np.ptp(p) < 1e-6
     log_ratio = np.log(p[:, 0] / p[:, 1])
     np.testing.assert_allclose(np.log(corrected[:, 0] / corrected[:, 1]), a * log_ratio, atol=1e-9)
 
 
+varying = hnp.arrays(np.float64, (KNOTS, 4), elements=st.floats(-1.5, 1.5))
+
+
+@given(b=varying, log_sd=st.floats(-5.0, 1.0))
+def test_a_correction_that_depends_on_certainty_is_one_law_of_each_cell(
+    b: np.ndarray, log_sd: float
+) -> None:
+    by = Recalibration(np.ones((1, 2)), b[None], np.array([[-3.0, 0.0]]))
+    sd, u = np.exp(np.full(EDGES.size, log_sd)), EDGES
+    F = by.corrected(0, u, sd)
+    assert (F[0], F[-1]) == (0.0, pytest.approx(1.0))
+    assert (np.diff(F) >= 0.0).all()
+    middle = 0.5 * (u[1:] + u[:-1])
+    density = np.exp(by.log_factor(0, middle, middle, sd[1:]))
+    np.testing.assert_allclose(density, np.diff(F) / np.diff(u), rtol=2e-3)
+    at = np.array([0.1, 0.5, 0.9])
+    np.testing.assert_allclose(np.interp(by.uncorrected(0, at, sd[:1])[0], u, F), at, atol=1e-6)
+    step = np.rint(48 * np.clip((log_sd + 3.0) / 3.0, 0.0, 1.0)) / 16.0
+    own = [np.interp(step, np.arange(KNOTS), one) for one in b.T]
+    alike = Recalibration.alike(np.ones(1), np.array([own]))
+    np.testing.assert_allclose(F, alike.corrected(0, u, sd), atol=1e-9)
+
+
+def test_every_cell_has_the_tilt_of_its_own_certainty() -> None:
+    b = np.linspace(-1.0, 0.5, KNOTS)[:, None] * [0.1, 1.0, 0.2, -0.3]
+    by = Recalibration(np.ones((1, 2)), b[None], np.array([[-2.0, 0.5]]))
+    rng = np.random.default_rng(0)
+    u, sd = np.sort(rng.random((2, 40)), axis=0), np.exp(rng.uniform(-3.0, 1.0, 40))
+    together = by.corrected(0, u, sd), by.log_factor(0, u[1], u[0], sd), by.uncorrected(0, u[0], sd)
+    for k in range(40):
+        one = sd[k : k + 1]
+        own = by.corrected(0, u[:, k : k + 1], one)[:, 0]
+        np.testing.assert_array_equal(together[0][:, k], own)
+        assert together[1][k] == by.log_factor(0, u[1, k : k + 1], u[0, k : k + 1], one)[0]
+        np.testing.assert_array_equal(together[2][k], by.uncorrected(0, u[0], one)[0])
+
+
+@given(r=st.integers(2, 6), first=st.floats(0.6, 1.5), last=st.floats(0.6, 4.0))
+def test_powers_that_depend_on_certainty_keep_order(r: int, first: float, last: float) -> None:
+    by = Recalibration(np.array([[first, last]]), np.zeros((1, KNOTS, 4)), np.zeros((1, 2)))
+    top = np.linspace(1.0 / r, 1.0 - 1e-6, 50)
+    p = np.column_stack([top, *[(1.0 - top) / (r - 1)] * (r - 1)])
+    q = by.of_levels(0, p)
+    np.testing.assert_allclose(q.sum(axis=1), 1.0)
+    assert (np.diff(q[:, 0]) > -1e-12).all()  # who is surer stays so
+    np.testing.assert_allclose(by.powers(0, p)[[0, -1]], [first, last], rtol=1e-4)
+
+
 def test_no_correction_changes_nothing() -> None:
     p = np.array([[0.1, 0.9], [0.5, 0.5]])
-    none = Recalibration(np.ones(1), np.zeros((1, 4)))
+    none = Recalibration.alike(np.ones(1), np.zeros((1, 4)))
     assert none.of_levels(0, p) is p
-    assert none.uncorrected(0, (0.025, 0.5)) == (0.025, 0.5)
-    factor = none.log_factor(0, np.array([0.0, 0.3, 1.0]), np.array([0.0, 0.1, 0.9]))
+    np.testing.assert_array_equal(none.uncorrected(0, (0.025, 0.5), ONE), [[0.025, 0.5]])
+    factor = none.log_factor(0, np.array([0.0, 0.3, 1.0]), np.array([0.0, 0.1, 0.9]), np.ones(3))
     np.testing.assert_allclose(factor, 0.0, atol=1e-12)
-
-
-@pytest.mark.parametrize("a", [0.7, 1.0, 1.4])
-def test_the_exponent_of_tempered_forecasts_is_found(a: float) -> None:
-    rng = np.random.default_rng(0)
-    true = rng.dirichlet([1.0, 0.6, 0.4], 20_000)
-    codes = (rng.random((true.shape[0], 1)) > np.cumsum(true, axis=1)[:, :-1]).sum(axis=1)
-    forecast = Recalibration(np.array([1 / a]), np.zeros((1, 4))).of_levels(0, true)
-    assert fit_exponent(forecast, codes) == pytest.approx(a, rel=0.03)
 
 
 @given(b=tilts, ends=st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted))
 def test_an_atom_gets_the_mean_of_the_tilt_over_its_jump(b: np.ndarray, ends: list[float]) -> None:
     v, u = ends
-    by = Recalibration(np.ones(1), b[None])
-    (found,) = by.log_factor(0, np.array([u]), np.array([v]))
+    by = Recalibration.alike(np.ones(1), b[None])
+    (found,) = by.log_factor(0, np.array([u]), np.array([v]), ONE)
     mass = quad(lambda w: np.exp(log_tilt(b, polynomials(np.array([w])))[0]), v, u)[0]
     if u - v > 1e-3:
         assert np.exp(found) == pytest.approx(mass / (u - v), rel=1e-3, abs=1e-6)
-    (at,) = by.log_factor(0, np.array([u]), np.array([u]))
+    (at,) = by.log_factor(0, np.array([u]), np.array([u]), ONE)
     assert at == pytest.approx(log_tilt(b, polynomials(np.array([u])))[0])
-
-
-def test_the_polynomials_are_orthonormal() -> None:
-    f = polynomials(GRID)
-    np.testing.assert_allclose(f @ f.T / GRID.size, np.eye(4), atol=1e-5)
-    np.testing.assert_allclose(polynomials(np.ones(1))[:, 0] ** 2, [3.0, 5.0, 7.0, 9.0])
-    np.testing.assert_allclose(f.mean(axis=1), 0.0, atol=1e-6)
-
-
-def places_of(b: tuple[float, ...], n: int, seed: int) -> np.ndarray:
-    mass = np.cumsum(np.exp(log_tilt(np.array(b), polynomials(GRID))))
-    return np.interp(np.random.default_rng(seed).random(n), mass / mass[-1], GRID)
-
-
-@pytest.mark.parametrize(
-    "b", [(0.0, 0.0, 0.0, 0.0), (0.3, -0.4, 0.1, 0.2), (-0.2, 0.3, -0.2, -0.1)]
-)
-def test_the_tilt_of_distribution_functions_is_found(b: tuple[float, ...]) -> None:
-    np.testing.assert_allclose(fit_tilts({3: places_of(b, 20_000, 1)})[3], b, atol=0.03)
-
-
-def test_what_columns_share_is_learnt_from_the_others() -> None:
-    b = (0.2, -0.3, 0.2, 0.15)
-    places = {d: places_of(b, 60, d) for d in range(12)}
-    together, alone = fit_tilts(places), fit_tilts({0: places[0]})
-    # Of a column with hardly a cell there is what the others share: width, not place or skew.
-    few = fit_tilts(places | {12: np.array([0.5])})[12]
-    np.testing.assert_allclose(few[[1, 3]], [-0.15, 0.075], atol=0.04)  # or none at all
-    np.testing.assert_allclose(few[[0, 2]], 0.0, atol=0.02)
-    away = [np.abs(found[0][[1, 3]] - [-0.3, 0.15]).sum() for found in (together, alone)]
-    assert away[0] < 0.5 * away[1]
-
-
-def test_a_column_alone_shares_nothing() -> None:
-    u = places_of((0.1, -0.3, 0.0, 0.1), 200, 5)
-    alone = fit_tilt(polynomials(u).sum(axis=1), u.size, TILT_PRIOR, NONE)
-    np.testing.assert_array_equal(fit_tilts({2: u})[2], alone)
-
-
-def test_a_tilt_has_the_posterior_mean_of_its_prior() -> None:
-    u = places_of((0.1, -0.15, 0.0, 0.0), 150, 3)
-    shared, total = np.array([0.0, -0.2, 0.0, 0.1]), polynomials(u).sum(axis=1)
-    prior = {"none": 0.3, "shared": 0.3, 0.1: 0.2, 0.2: 0.2}
-    rng, means, weights = np.random.default_rng(0), [], []
-    sizes = {"none": 1, "shared": 1, 0.1: 40_000, 0.2: 40_000}
-    f = polynomials(GRID[8::16])
-    for kind, n in sizes.items():  # of draws of each part of the prior
-        sd = 0.0 if isinstance(kind, str) else kind / np.sqrt(np.arange(1, 5))
-        b = (kind != "none") * shared + sd * rng.standard_normal((n, 4))
-        log_p = b @ total - u.size * np.log(np.exp(b @ f).mean(axis=1))
-        p = np.exp(log_p)
-        means.append(prior[kind] * np.mean(p[:, None] * b, axis=0))
-        weights.append(prior[kind] * p.mean())
-    expected = np.sum(means, axis=0) / np.sum(weights)
-    np.testing.assert_allclose(fit_tilt(total, u.size, prior, shared), expected, atol=0.006)
-
-
-def test_few_cells_hardly_correct() -> None:
-    assert np.abs(fit_tilts({0: np.array([0.4, 0.5, 0.6])})[0]).max() < 0.05
-    assert fit_exponent(np.array([[0.6, 0.4]] * 3), np.array([0, 0, 0])) < 1.2
-
-
-def test_weak_evidence_is_no_reason_to_correct() -> None:
-    found = [fit_tilts({0: np.random.default_rng(seed).random(400)})[0] for seed in range(9)]
-    assert np.median(np.abs(found)) < 0.01
-    p = np.tile([0.7, 0.3], (200, 1))
-    exponents = [
-        fit_exponent(p, (np.random.default_rng(seed).random(200) < 0.3).astype(int))
-        for seed in range(9)
-    ]
-    assert np.median(np.abs(np.log(exponents))) < 0.02
-    narrow = 0.25 + 0.5 * np.random.default_rng(1).random(400)
-    assert fit_tilts({0: narrow})[0][1] < -0.5
-
-
-@given(tilts)
-def test_the_covariance_of_a_tilt_is_the_slope_of_its_means(b: np.ndarray) -> None:
-    step = 1e-5 * np.eye(4)
-    slope = [(tilt_moments(b + e)[1] - tilt_moments(b - e)[1]) / 2e-5 for e in step]
-    np.testing.assert_allclose(tilt_moments(b)[2], slope, atol=1e-6)
 
 
 def test_forecasts_of_hidden_cells_are_those_of_refits_without_them(
@@ -269,7 +227,7 @@ def true_share(
 def test_log_scores_are_those_of_the_corrected_forecasts() -> None:
     problem, posterior = fitted(table_of(150, 0))
     n = len(problem.links)
-    by = Recalibration(np.full(n, 1.3), np.tile([0.1, -0.3, 0.05, 0.1], (n, 1)))
+    by = depends(np.full(n, 1.3), np.tile([0.1, -0.3, 0.05, 0.1], (n, 1)))
     corrected = replace(posterior, recalibration=by)
     rows = np.flatnonzero(np.isnan(np.column_stack(problem.xs)).any(axis=1))[:20]
     at = np.linspace(0.1, 0.9, 401)
@@ -304,7 +262,7 @@ def test_the_sd_of_numbers_is_that_of_their_corrected_quantiles(tilt: tuple[floa
     plain = sample(problem, plan).posterior
     numbers = [d for d, link in enumerate(problem.links) if not link.discrete]
     n = len(problem.links)
-    by = Recalibration(np.ones(n), np.tile(tilt, (n, 1)))
+    by = depends(np.ones(n), np.tile(tilt, (n, 1)))
     cells = dict.fromkeys(numbers, np.arange(0, problem.n_rows, 9))
     at = ((np.arange(1000) + 0.5) / 1000).tolist()
     found, before = (predict(replace(plain, recalibration=one), cells, at) for one in (by, None))
@@ -336,6 +294,7 @@ def test_the_result_does_not_depend_on_threads(run: tuple[Problem, Posterior]) -
     assert two is not None
     np.testing.assert_array_equal(one.exponents, two.exponents)
     np.testing.assert_array_equal(one.tilts, two.tilts)
+    np.testing.assert_array_equal(one.log_sds, two.log_sds)
     assert (one.exponents[2:] != 1.0).all()
 
 
@@ -358,8 +317,9 @@ def test_columns_of_mostly_one_value_are_left_alone() -> None:
     problem, _, plan = prepare(table, types, settings={}, **options)
     found = recalibrate(sample(problem, plan).posterior, problem).recalibration
     assert found is not None
-    assert found.tilts.any(axis=1).tolist() == [True, False, True]
-    assert np.abs(found.tilts[0]).max() < 0.1  # Poisson counts among noise call for none
+    assert found.tilts.any(axis=(1, 2)).tolist() == [True, False, True]
+    # Poisson counts among noise call for none, but for the few that such a fit is too sure of.
+    assert np.abs(found.tilts[0, -2:]).max() < 0.1
 
 
 def test_forecasts_of_hidden_cells_gain(run: tuple[Problem, Posterior]) -> None:
@@ -386,22 +346,27 @@ def test_a_saved_fit_keeps_its_recalibration(tmp_path: Path) -> None:
     assert kept is not None
     np.testing.assert_array_equal(found.exponents, kept.exponents)
     np.testing.assert_array_equal(found.tilts, kept.tilts)
+    np.testing.assert_array_equal(found.log_sds, kept.log_sds)
     again = impute(table, fit=folder)
     assert again.cells().equals(done.cells())
     header = json.loads((folder / "run.json").read_text())
     by = header["recalibration"]
-    by["tilts"] = [tilt[:2] for tilt in by["tilts"]]  # as fits were kept once
+    by["exponents"] = [first for first, _ in by["exponents"]]  # as fits were kept once
+    by["tilts"] = [tilts[0][:2] for tilts in by["tilts"]]
+    del by["log_sds"]
     (folder / "run.json").write_text(json.dumps(header))
     older = load_fit(folder).posterior.recalibration
     assert older is not None
-    np.testing.assert_array_equal(older.tilts, kept.tilts * [1.0, 1.0, 0.0, 0.0])
+    alike = np.pad(kept.tilts[:, 0, :2], ((0, 0), (0, 2)))
+    np.testing.assert_array_equal(older.tilts, np.stack([alike] * KNOTS, axis=1))
+    np.testing.assert_array_equal(older.exponents, kept.exponents[:, [0, 0]])
     raw = impute(
         table, TYPES, chains=1, warmup=20, draws=60, thin=1, settings={"recalibrate": False}
     )
     assert not raw.cells().equals(done.cells())
 
 
-@pytest.mark.parametrize("broken", ['"exponents": [', '"tilts": [\n   [\n    1e999,'])
+@pytest.mark.parametrize("broken", ['"exponents": [', '"tilts": [', '"log_sds": ['])
 def test_a_broken_recalibration_is_refused(tmp_path: Path, broken: str) -> None:
     folder = tmp_path / "fit.glfm"
     impute(table_of(60, 1), TYPES, chains=1, warmup=20, draws=60, thin=1, save=folder)
@@ -416,8 +381,10 @@ def test_a_broken_recalibration_is_refused(tmp_path: Path, broken: str) -> None:
 
 def test_joint_draws_are_of_the_corrected_forecasts() -> None:
     problem, posterior = fitted(table_of(80, 1))
-    tilts = np.array([[0.3, -0.2, 0.1, 0.1], [0.0, 0.4, 0.0, -0.1], NONE, NONE])
-    by = Recalibration(np.array([1.0, 1.0, 1.8, 0.6]), tilts)
+    tilts = np.array([[0.6, -0.2, 0.1, 0.1], [0.0, 0.6, 0.0, -0.1], NONE, NONE])
+    by = depends(np.array([1.0, 1.0, 1.8, 0.6]), tilts)
+    none = np.arange(KNOTS)[:, None] < KNOTS - 1  # of forecasts that know nothing
+    by = replace(by, tilts=none * tilts[:, None], log_sds=np.tile([-0.3, 0.0], (4, 1)))
     posterior = replace(posterior, recalibration=by)
     cells = {d: np.flatnonzero(np.isnan(x))[:3] for d, x in enumerate(problem.xs)}
     joint, rng = JointDraws(posterior, cells), np.random.default_rng(5)
@@ -443,7 +410,7 @@ def test_probabilities_of_counts_are_corrected_alike_in_scores_intervals_and_dra
     table = pa.table({"n": pa.array(n, from_pandas=True), "x": n % 2 + rng.standard_normal(80)})
     types = {"columns": {"n": "count", "x": "real"}}
     done = impute(table, types, model="glfm", chains=2, warmup=10, draws=10, thin=1, threads=1)
-    by = Recalibration(np.ones(2), np.array([[0.2, -0.4, 0.1, 0.2], NONE]))
+    by = depends(np.ones(2), np.array([[0.2, -0.4, 0.1, 0.2], NONE]))
     posterior = replace(done.posterior, recalibration=by)
     rows, at = np.flatnonzero(np.isnan(n))[:2], (0.05, 0.3, 0.6, 0.95)
     upto, joint = np.arange(60.0), JointDraws(posterior, {0: rows})

@@ -401,7 +401,7 @@ def test_only_cells_that_equations_hold_miss_the_correction_of_forecasts() -> No
     every = {"rest": "ignore", "columns": {"x": "real", "total": "positive"} | types}
     done = impute(table, every, seed=1, **SHORT)
     D = len(done.data.columns)
-    tilted = Recalibration(np.ones(D), np.full((D, 4), 0.3))
+    tilted = Recalibration.alike(np.ones(D), np.full((D, 4), 0.3))
     posterior, data = replace(done.posterior, recalibration=tilted), done.data
     equations = Equations(data.columns, posterior.links)
     some = next(posterior.draws())

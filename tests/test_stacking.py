@@ -63,7 +63,8 @@ def posterior(problem: Problem) -> Posterior:
 
 def weighted(posterior: Posterior, weights: np.ndarray) -> Posterior:
     n = len(posterior.links)
-    return replace(posterior, recalibration=Recalibration(np.ones(n), np.zeros((n, 4)), weights))
+    by = Recalibration.alike(np.ones(n), np.zeros((n, 4)), weights)
+    return replace(posterior, recalibration=by)
 
 
 WEIGHTS = np.array([[0.9, 0.1, 0, 0], [0.2, 0.8, 0, 0], [0.3, 0.7, 0, 0], [0.6, 0.4, 0, 0]])

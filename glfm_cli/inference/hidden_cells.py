@@ -14,25 +14,18 @@ Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.corrections import fit_powers, fit_tilts
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.gap_runs import cells_in_runs, series_order
-from glfm_cli.inference.holding_back import held_tilts
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.recalibration import (
-    LEAST,
-    Recalibration,
-    log_mass,
-    polynomials,
-    tilt_moments,
-)
+from glfm_cli.inference.recalibration import KNOTS, LEAST, Recalibration, sd_of
 from glfm_cli.inference.resuming import regrown, resumed
 from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
@@ -49,20 +42,6 @@ FEWEST_DRAWS = 20
 # many, so many rows together; draws of each chain after them.
 SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
 OF_REGROWN = 2  # of models whose draws take longer than sweeps, or one of many rows
-EXPONENT_SD = 0.3  # of a normal prior of log a around 0
-EXPONENT_RANGE = 1.0  # of log a
-# Prior probability that levels need no correction: weak evidence is no reason to correct.
-NO_CORRECTION = 0.9
-Prior = Mapping[str | float, float]
-# Of the tilt of one column: that there is none, that it is the one all share, and that it is normal
-# around that one, with these sds of its first coefficient.
-TILT_PRIOR: Prior = {"none": 0.45, "shared": 0.45, 0.1: 0.0499, 0.2: 0.0499, 1.0: 2e-4}
-SHARED_PRIOR: Prior = {"none": 0.8, 0.1: 0.08, 0.2: 0.08, 0.4: 0.04}  # of that one itself
-DECAY = 1.0 / np.sqrt(np.arange(1, 5))  # of sds by degree: smooth corrections are likelier
-EVEN = np.array([0.0, 1.0, 0.0, 1.0])  # what columns may share: how wide forecasts are, not where
-STEP = 1e-3  # of log a, to see how its loss bends
-GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
-TOLERANCE = 1e-6  # of log a
 
 Hidden = dict[int, tuple[Array, Array]]  # by column: places among the rows, true values
 
@@ -90,20 +69,28 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     if isinstance(posterior.model, Candidates):
         forecast, weights = stacked_forecasts(parts, truth, len(posterior.model.candidates))
     else:
-        forecast = _below([forecasts(*part) for part in parts], truth)
-    exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), DECAY.size))
-    places, rng = {}, np.random.default_rng(0)
+        averages = [_averages(part[0], forecasts(*part)) for part in parts]
+        forecast = _below(averages, truth)
+    n_columns = len(problem.links)
+    exponents, tilts = np.ones((n_columns, 2)), np.zeros((n_columns, KNOTS, 4))
+    log_sds = np.zeros((n_columns, 2))
+    places, sds, rng = {}, {}, np.random.default_rng(0)
     for d, x in truth.items():
         if problem.links[d].discrete:
             p = forecast[d] / forecast[d].sum(axis=1, keepdims=True)
-            exponents[d] = fit_exponent(p, x.astype(np.intp))
+            exponents[d] = fit_powers(p, x.astype(np.intp))
         else:
-            below, within, under = forecast[d].T
+            below, within, under, first, second = forecast[d].T
             u, v = below / np.maximum(within, LEAST), under / np.maximum(within, LEAST)
-            places[d] = v + rng.random(u.size) * (u - v)
-    for d, tilt in held_tilts(fit_tilts(places), places, parts).items():
-        tilts[d] = tilt
-    return replace(posterior, recalibration=Recalibration(exponents, tilts, weights))
+            places[d], sds[d] = v + rng.random(u.size) * (u - v), sd_of(first, second)
+    for d, (tilt, ends) in fit_tilts(places, sds).items():
+        tilts[d], log_sds[d] = tilt, ends
+    return replace(posterior, recalibration=Recalibration(exponents, tilts, log_sds, weights))
+
+
+def _averages(posterior: Posterior, sums: Mapping[int, Array]) -> dict[int, Array]:
+    """Return forecasts, given their weighted sums over draws."""
+    return {d: total / posterior.n_draws for d, total in sums.items()}
 
 
 def _below(parts: Sequence[Mapping[int, Array]], columns: Collection[int]) -> dict[int, Array]:
@@ -128,7 +115,7 @@ def stacked_forecasts(
             own = folded.of_candidate(which)
             log_p, sums = scores_and_forecasts(own, hidden, truth)
             logs.append(log_p)
-            means.append({d: total / own.n_draws for d, total in sums.items()})
+            means.append(_averages(own, sums))
         averages[which] = _below(means, truth)
         for d, column in _below(logs, truth).items():
             scores[d][:, which] = column
@@ -211,96 +198,3 @@ def _with(x: Array, rows: Array, part: Array) -> Array:
     x = x.copy()
     x[rows] = part
     return x
-
-
-def fit_exponent(p: Array, codes: Array) -> float:
-    """Return the a that gives the forecasts p (n, R) of the true codes (n,) the best log score.
-
-    log a is the mode of a normal part, times that part's posterior probability.
-    """
-    log_p = np.log(np.maximum(p, LEAST))
-    true = log_p[np.arange(codes.size), codes].sum()
-
-    def loss(log_a: float) -> float:
-        a = np.exp(log_a)
-        total = np.log(np.exp(a * (log_p - log_p.max(axis=1, keepdims=True))).sum(axis=1))
-        normaliser = float(np.sum(a * log_p.max(axis=1) + total))
-        return normaliser - a * float(true) + 0.5 * float((log_a / EXPONENT_SD) ** 2)
-
-    mode = _lowest(loss, -EXPONENT_RANGE, EXPONENT_RANGE)
-    curvature = (loss(mode + STEP) - 2.0 * loss(mode) + loss(mode - STEP)) / STEP**2
-    log_odds = loss(0.0) - loss(mode) - np.log(EXPONENT_SD) - 0.5 * np.log(max(curvature, 1.0))
-    return float(np.exp(mode * _probability(float(log_odds))))
-
-
-def fit_tilts(places: Mapping[int, Array]) -> dict[int, Array]:
-    """Return, by column, the b that the forecasts' distribution functions call for.
-
-    places : by column their values (n,) where the cells are: uniform where forecasts are right
-
-    Returns: posterior means (4,), by Laplace's method, under `TILT_PRIOR`; what columns share is
-        learnt, for each, from the others.
-    """
-    sums = {d: polynomials(np.clip(u, 0.0, 1.0)).sum(axis=1) for d, u in places.items()}
-    whole, cells = np.sum(list(sums.values()), axis=0), sum(u.size for u in places.values())
-    found = {}
-    for d, total in sums.items():
-        n, none = places[d].size, np.zeros(DECAY.size)
-        shared = fit_tilt(EVEN * (whole - total), cells - n, SHARED_PRIOR, none)
-        found[d] = fit_tilt(total, n, TILT_PRIOR, shared)
-    return found
-
-
-def fit_tilt(total: Array, n: int, prior: Prior, shared: Array) -> Array:
-    """Return the posterior mean of b, given the sums `total` (4,) of the polynomials at n places.
-
-    `prior` has the probabilities of `TILT_PRIOR`.
-    """
-    log_odds, modes = [], []
-    for kind, probability in prior.items():
-        b, evidence = np.zeros(DECAY.size), 0.0
-        if kind == "shared":
-            b, evidence = shared, float(shared @ total) - n * log_mass(shared)
-        elif not isinstance(kind, str):
-            b, evidence = _mode(total, n, shared, (kind * DECAY) ** -2)
-        log_odds.append(np.log(probability) + evidence)
-        modes.append(b)
-    return softmax(log_odds) @ np.array(modes)
-
-
-def _mode(total: Array, n: int, mean: Array, precision: Array) -> tuple[Array, float]:
-    """Return the likeliest b under a normal prior, and the log of that prior's evidence."""
-
-    def loss(b: Array, total_mass: float) -> float:
-        return n * total_mass - float(b @ total) + 0.5 * float(precision @ (b - mean) ** 2)
-
-    mode, step = mean, np.ones(total.size)
-    while np.abs(step).max() > TOLERANCE:  # the loss is convex: Newton's method finds its place
-        mass, moments, covariance = tilt_moments(mode)
-        curvature = n * covariance + np.diag(precision)
-        step = np.linalg.solve(curvature, total - n * moments - precision * (mode - mean))
-        here = loss(mode, mass)
-        while loss(mode + step, log_mass(mode + step)) > here and np.abs(step).max() > TOLERANCE:
-            step = step / 2.0
-        mode = mode + step
-    log_det = np.linalg.slogdet(curvature)[1] - np.log(precision).sum()
-    return mode, -loss(mode, log_mass(mode)) - 0.5 * float(log_det)
-
-
-def _lowest(loss: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function with one valley is lowest, by golden sections."""
-    x = [low, high - GOLDEN * (high - low), low + GOLDEN * (high - low), high]
-    y = [loss(x[1]), loss(x[2])]
-    while x[3] - x[0] > TOLERANCE:
-        if y[0] < y[1]:
-            x = [x[0], x[2] - GOLDEN * (x[2] - x[0]), x[1], x[2]]
-            y = [loss(x[1]), y[0]]
-        else:
-            x = [x[1], x[2], x[1] + GOLDEN * (x[3] - x[1]), x[3]]
-            y = [y[1], loss(x[2])]
-    return (x[0] + x[3]) / 2.0
-
-
-def _probability(log_odds: float) -> float:
-    """Return that of a correction, given its evidence against that of none."""
-    return float(expit(log_odds + np.log1p(-NO_CORRECTION) - np.log(NO_CORRECTION)))

@@ -25,7 +25,7 @@ from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.one_draw import NO_ENDS, Ends, draw_jointly
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import Marginal, predict
-from glfm_cli.inference.recalibration import LEAST
+from glfm_cli.inference.recalibration import LEAST, sd_of
 from glfm_cli.inference.scoring import forecasts
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.links import of_numbers
@@ -61,6 +61,7 @@ class JointDraws:
         self.levels: dict[int, Array] = {}  # probabilities before the correction
         self.quantiles: dict[int, Array] = {}  # at Z, before the correction
         self.drawn: dict[int, Array] = {}  # the same without bounds, of columns that have some
+        self.scores: dict[int, Array] = {}  # (n, Q) normal scores of these, corrected
         self.fine: frozenset[int] = frozenset()  # columns whose quantiles are those at FINE
         self.candidates: dict[int, JointDraws] = {}  # what is to be moved, of several models' draws
         by = posterior.recalibration
@@ -73,10 +74,19 @@ class JointDraws:
         if by is not None and by.weights is not None:
             self._stack(free)
             return
-        of_levels = {d: x for d, x in cells.items() if by is not None and by.exponents[d] != 1.0}
+        discrete = {d: rows for d, rows in cells.items() if posterior.links[d].discrete}
+        of_levels = {d: x for d, x in discrete.items() if by is not None and by.corrects(d)}
         tilted = {d for d in free if by is not None and by.tilts[d].any()}
         numbers = {d: x for d, x in free.items() if d in tilted or d in self.cut}
         self._before(replace(posterior, recalibration=None), of_levels, numbers)
+        few = posterior.thinned(FEW)
+        for d in tilted:
+            assert by is not None
+            if cells[d].size:
+                anywhere = cells[d], self.quantiles[d][:, 0]
+                first, second = forecasts(few, {d: anywhere})[d][:, 3:].T / few.n_draws
+                at = ndtr(self._scores(d))
+                self.scores[d] = ndtri(by.uncorrected(d, at, sd_of(first, second)))
 
     def _before(
         self,
@@ -179,9 +189,7 @@ class JointDraws:
             assert by is not None
             drawn[d] = _move_levels(drawn[d], p, by.of_levels(d, p), rng)
         for d, quantiles in self.quantiles.items():
-            corrected = self._scores(d)
-            if by is not None:
-                corrected = ndtri(by.uncorrected(d, ndtr(corrected).tolist()))
+            corrected = self.scores.get(d, self._scores(d))
             how = self.drawn.get(d, quantiles), corrected, quantiles
             drawn[d] = self._moved(d, drawn[d], how, rng)
         return drawn
@@ -216,12 +224,14 @@ def _is_cut(posterior: Posterior, d: int) -> bool:
 
 def _spread(posterior: Posterior, d: int, part: Marginal) -> Array:
     """Return the quantiles (n, Q) of whole numbers, each spread evenly over the unit below it."""
-    q, by, p = part.quantiles, posterior.recalibration, ndtr(Z)
-    if by is not None:
-        p = np.array(by.uncorrected(d, p.tolist()))
+    q, by = part.quantiles, posterior.recalibration
+    p = np.tile(ndtr(Z), (len(q), 1))
     cells = np.repeat(part.rows, Z.size), q.ravel()
-    upto, within, under = forecasts(posterior, {d: cells})[d].T
-    share = (np.tile(p, len(q)) * within - under) / np.maximum(upto - under, LEAST)
+    upto, within, under, first, second = forecasts(posterior, {d: cells})[d].T
+    if by is not None:
+        sd = sd_of(first / posterior.n_draws, second / posterior.n_draws)
+        p = by.uncorrected(d, ndtr(Z), sd[:: Z.size])
+    share = (p.ravel() * within - under) / np.maximum(upto - under, LEAST)
     return q - 1.0 + np.clip(share, 0.0, 1.0).reshape(q.shape)
 
 
@@ -235,11 +245,12 @@ def _move_numbers(
 ) -> Array:
     """Return x (n,) moved from normal scores (Q,) to `corrected`, of quantiles (n, Q) at scores.
 
-    The scores there are those of the quantiles `to` (n, Q).
+    corrected : (Q,), or (n, Q) of each;  to : the quantiles (n, Q) at the scores that x is moved to
     within : where in the steps of the distribution function, from 0 to 1, values lie that have some
     """
     z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, scores, within)
-    moved = np.interp(z, scores, corrected)
+    each = np.broadcast_to(corrected, quantiles.shape)
+    moved = [np.interp(at, scores, own) for at, own in zip(z, each, strict=True)]
     return np.array([_quantile(at, scores, own) for at, own in zip(moved, to, strict=True)])
 
 

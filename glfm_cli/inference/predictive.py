@@ -20,6 +20,7 @@ from glfm_cli.inference.chain_means import ChainMeans, Sums, ends_of_halves, mea
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.one_draw import BLOCK_ROWS, NO_ENDS, Ends, known_of
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.recalibration import sd_of
 from glfm_cli.links import Link, of_levels, of_numbers
 from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.observation import Average, Counting
@@ -240,12 +241,12 @@ def _marginal(
         return Marginal(rows, *link.summary_between(average, of_trials, tuple(at)), error)
     if by is None:
         return Marginal(rows, *average.result(tuple(at), lambda p: p), error)
-    uncorrected = tuple(by.uncorrected(d, at))
-    found = average.result(uncorrected, partial(by.of_levels, d))
-    if isinstance(average, NumberAverage) and average.kept and by.tilts[d].any():
-        ratio = average.sd_ratio(partial(by.corrected, d))
-        found, error = found._replace(sd=found.sd * ratio), error / ratio
-    return Marginal(rows, *found, error)
+    if not (isinstance(average, NumberAverage) and average.kept and by.tilts[d].any()):
+        return Marginal(rows, *average.result(tuple(at), partial(by.of_levels, d)), error)
+    sd = sd_of(*average.latent_moments())
+    found = average.result(by.uncorrected(d, at, sd), lambda p: p)
+    ratio = average.sd_ratio(lambda F: by.corrected(d, F, sd))
+    return Marginal(rows, *found._replace(sd=found.sd * ratio), error / ratio)
 
 
 def nothing(link: Link, n_quantiles: int) -> Marginal:

@@ -13,7 +13,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.recalibration import LEAST
+from glfm_cli.inference.recalibration import LEAST, sd_of
 from glfm_cli.links import CellLaw, Params
 from glfm_cli.links.law import joined, kind_of
 
@@ -134,7 +134,7 @@ def _together(
 
 def _is_corrected(posterior: Posterior, d: int) -> bool:
     by = posterior.recalibration
-    return by is not None and bool(by.exponents[d] != 1.0 or by.tilts[d].any())
+    return by is not None and by.corrects(d)
 
 
 def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | None) -> Array:
@@ -148,9 +148,9 @@ def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | Non
         if not _is_corrected(posterior, d):
             return log_p
         assert by is not None
-        u, v = forecast[:, [0, 2]].T / posterior.n_draws / within
-        return log_p + by.log_factor(d, u, v)
+        upto, _, under, first, second = forecast.T / posterior.n_draws
+        return log_p + by.log_factor(d, upto / within, under / within, sd_of(first, second))
     assert by is not None
-    a = by.exponents[d]
     p = forecast / forecast.sum(axis=1, keepdims=True)
-    return a * log_p - np.log(np.sum(p**a, axis=1))
+    a = by.powers(d, p)
+    return a * log_p - np.log(np.sum(p ** a[:, None], axis=1))

@@ -91,7 +91,7 @@ class NumberAverage:
     def __init__(self, link: TruncatedNumber, n: int, n_draws: int) -> None:
         self.link, self.n, self.n_draws = link, n, n_draws
         self.totals = np.zeros((3, n))  # mass between the bounds, first and second moment
-        self.centre = np.zeros(n)  # weighted mean of eta
+        self.latent = np.zeros((2, n))  # moments of the latent number, bounds or not
         self.pending: list[tuple[Array, Array, Array, Params]] = []
         self.pending_marks: list[int] = []  # how many were pending
         self.marks: list[Array] = []
@@ -120,7 +120,8 @@ class NumberAverage:
         weight, eta, var = map(self._of_each_cell, (weights, etas, variances))
         moments = np.array(self.link.standard_moments(eta, var, params[-1]))
         shape = (len(self.pending), self.n)
-        self.centre += (weight * eta).reshape(shape).sum(axis=0) / self.n_draws
+        square = eta**2 + self.link.sd(var, params[-1]) ** 2
+        self.latent += (weight * [eta, square]).reshape(2, *shape).sum(axis=1) / self.n_draws
         moments = (weight * moments).reshape(3, *shape)
         start = 0
         for end in self.pending_marks:
@@ -156,9 +157,17 @@ class NumberAverage:
     def sd(self) -> Array:
         return self.moments()[1]
 
-    def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
-        """Return moments, and quantiles by inverting the averaged distribution function."""
-        quantiles = self.quantiles(np.broadcast_to(np.array(at), (self.n, len(at))))
+    def latent_moments(self) -> Array:
+        """Return the first and second moments (2, n) of the latent number, bounds or not."""
+        self.flush()
+        return self.latent
+
+    def result(self, at: tuple[float, ...] | Array, correct: Callable[[Array], Array]) -> Summary:
+        """Return moments, and quantiles by inverting the averaged distribution function.
+
+        at : their probabilities, of all cells or of each (n, Q)
+        """
+        quantiles = self.quantiles(np.broadcast_to(np.array(at), (self.n, np.shape(at)[-1])))
         return Summary(*self.moments(), quantiles, None)
 
     def quantiles(self, p: Array) -> Array:
@@ -229,6 +238,6 @@ class NumberAverage:
         np.minimum(sd_x, LARGEST, out=sd_x)
         outside = np.isnan(mean_x)
         if outside.any():  # no mass between the bounds: the end that is nearest
-            mean_x[outside] = self.link.value(np.clip(self.centre[outside], lower, upper))
+            mean_x[outside] = self.link.value(np.clip(self.latent[0, outside], lower, upper))
             sd_x[outside] = 0.0
         return mean_x, sd_x

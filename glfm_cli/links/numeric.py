@@ -265,7 +265,10 @@ class NumericLink(PlainLink, ABC):
         return x.size > 0 and np.unique(x, return_counts=True)[1].max() <= TIED * x.size
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return P(bounds allow X, X <= x), P(bounds allow X), P(bounds allow X, X < x), (n, 3)."""
+        """Return P(bounds allow X, X <= x), P(bounds allow X), P(bounds allow X, X < x), (n, 5).
+
+        Beside them the first and second moments of the latent number, bounds or not.
+        """
         ends = self.upper_end(x), self.upper_end(np.nextafter(x, -np.inf))
 
         def parts(part: Normal) -> Array:
@@ -273,7 +276,8 @@ class NumericLink(PlainLink, ABC):
             sd = self.sd(var, params)
             low, high = (ndtr((bound - eta) / sd) for bound in self.latent_bounds)
             upto, under = (np.clip(ndtr((end - eta) / sd), low, high) - low for end in ends)
-            return np.column_stack([upto, high - low, under])
+            square = eta**2 + np.broadcast_to(sd, eta.shape) ** 2
+            return np.column_stack([upto, high - low, under, eta, square])
 
         return of_latent(law, 1).average(parts)
 

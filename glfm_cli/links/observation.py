@@ -136,7 +136,7 @@ class Observation(Protocol):
 
         The probabilities of the levels; of numbers the probability that the bounds allow the value
         and it is at most x, that they allow it, and, of those that are corrected, that they allow
-        it and it is less than x.
+        it and it is less than x, and the first and second moments of their latent number.
         """
 
 

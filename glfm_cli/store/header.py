@@ -17,7 +17,7 @@ from glfm_cli import __version__
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.number_style import NumberStyle, style_from_dict
 from glfm_cli.errors import GlfmError, StoreError
-from glfm_cli.inference.recalibration import Recalibration
+from glfm_cli.inference.recalibration import KNOTS, Recalibration
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import Candidates
@@ -366,21 +366,27 @@ class _Reader:
         try:
             exponents = np.array(value["exponents"], dtype=np.float64)
             tilts = np.array(value["tilts"], dtype=np.float64)
+            log_sds = np.array(value.get("log_sds", np.zeros((*shape, 2))), dtype=np.float64)
             weights = np.array(value["weights"], dtype=np.float64) if n else np.ones((*shape, n))
-        except (TypeError, ValueError, KeyError):
-            exponents = tilts = weights = np.empty(0)
-        finite = np.isfinite(exponents).all() and np.isfinite(tilts).all()
-        shapes = exponents.shape == shape and tilts.shape in ((*shape, 2), (*shape, 4))
-        if not (shapes and finite and np.all(exponents > 0)):
-            raise self.wrong("recalibration", value, "one exponent and four tilts a column")
-        tilts = np.pad(tilts, ((0, 0), (0, 4 - tilts.shape[1])))  # once there were two of them
+        except (AttributeError, TypeError, ValueError, KeyError):
+            exponents = tilts = log_sds = weights = np.empty(0)
+        if exponents.shape == shape and tilts.shape in ((*shape, 2), (*shape, 4)):
+            # Once they were alike at all sds, and once there were two of them.
+            older = Recalibration.alike(exponents, np.pad(tilts, ((0, 0), (0, 4 - tilts.shape[1]))))
+            exponents, tilts = older.exponents, older.tilts
+        found = exponents, tilts, log_sds
+        expected = (*shape, 2), (*shape, KNOTS, 4), (*shape, 2)
+        whole = tuple(one.shape for one in found) == expected
+        whole = whole and all(np.isfinite(one).all() for one in found)
+        if not (whole and np.all(exponents > 0) and np.all(np.diff(log_sds) >= 0)):
+            raise self.wrong("recalibration", value, "exponents, tilts and sds of every column")
         if not n:
-            return Recalibration(exponents, tilts)
-        whole = weights.shape == (*shape, n - new) and np.all(weights >= 0)
-        if not (whole and np.allclose(weights.sum(axis=1), 1.0)):
+            return Recalibration(*found)
+        stacked = weights.shape == (*shape, n - new) and np.all(weights >= 0)
+        if not (stacked and np.allclose(weights.sum(axis=1), 1.0)):
             raise self.wrong("recalibration", value, "weights of each column that add up to 1")
         weights = np.pad(weights, ((0, 0), (0, new)))
-        return Recalibration(exponents, tilts, weights)
+        return Recalibration(*found, weights)
 
     def matrix(self) -> MatrixHeader | None:
         """Return what is said of a matrix, None of a table."""
