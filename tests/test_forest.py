@@ -28,7 +28,7 @@ TYPES = {"columns": {"x": "real", "c": "categorical", "o": "ordinal", "k": "coun
 
 
 T, PRIOR = 6, 2.0
-SETTINGS = {"trees": T, "least": 3, "left_out": 2, "prior": PRIOR}
+SETTINGS = {"trees": T, "least": 3, "left_out": 2, "prior": PRIOR, "together": 1.0}
 
 
 def table_of(n: int = 90, seed: int = 0) -> pa.Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,9 +11,14 @@ import pytest
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.inference import chains
-from glfm_cli.latent.forest import ForestConfig
+from glfm_cli.latent.forest import ForestConfig, ForestDraw
 from glfm_cli.latent.forest.columns import Kinds
-from glfm_cli.latent.forest.twins import draw_together, twins_of
+from glfm_cli.latent.forest.draw import ForestLaw
+from glfm_cli.latent.forest.lines import Lines
+from glfm_cli.latent.forest.trees import grow, scaled
+from glfm_cli.latent.forest.twins import Alone, draw_group, draw_together, twins_of
+from glfm_cli.latent.model import Sizes
+from glfm_cli.links.law import NormalMixture
 
 pytestmark = pytest.mark.kernels
 N = 500
@@ -164,6 +171,120 @@ def test_what_a_donor_was_drawn_to_leave_over_counts_where_it_was_not_observed(s
     off = z[1, :100] - 2.0 * z[0, :100]
     assert np.isfinite(off).all()
     assert np.std(off) < 0.15
+
+
+@pytest.fixture(scope="module")
+def drawn() -> ForestDraw:
+    """Return a draw of a pair and what forecasts it, a tenth lacking both, others one of them."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(300)
+    a = 0.8 * x + 0.6 * rng.standard_normal(300)
+    i = np.arange(300)
+    cells = {"a": (a, i < 60), "b": (2.0 * a, (i < 30) | ((i >= 60) & (i < 90)))}
+    table = pa.table({name: pa.array(y, mask=gone) for name, (y, gone) in cells.items()} | {"x": x})
+    types = {"columns": {name: {"type": "real", "transform": "none"} for name in "abx"}}
+    chain = chains.start(prepare(table, types, model="forest")[0], 1, 0)
+    for _ in range(5):
+        chain.sweep(adapt=True)
+    found: ForestDraw = chain.keep().latent
+    assert [one.tolist() for one in found.alone.twins] == [[1], [0], []]
+    return found
+
+
+def line_of(draw: ForestDraw) -> tuple[float, float, float]:
+    """Return what the first column is on the third, and the sd of what is left over."""
+    a, x = draw.z[0, 60:], draw.z[2, 60:]
+    slope, middle = np.polyfit(x, a, 1)
+    return slope, middle, float(np.std(a - middle - slope * x))
+
+
+def normal(draw: ForestDraw, d: int) -> tuple[Array, Array]:
+    law = ForestLaw(draw, np.arange(300)).column(d)
+    assert isinstance(law, NormalMixture)
+    return law.means[:, 0, 0], np.sqrt(law.variances[:, 0, 0])
+
+
+def test_what_was_drawn_of_twins_tells_nothing_of_a_cell(drawn: ForestDraw) -> None:
+    """Nor of an observed one, by which they were drawn; what is known of a twin does."""
+    z = drawn.z.copy()
+    z[1] += 1.0
+    other = replace(drawn, z=z)
+    (mean, sd), (moved, _) = normal(drawn, 0), normal(other, 0)
+    slope, middle, left = line_of(drawn)
+    for rows in (slice(30), slice(60, 90)):
+        assert moved[rows].tolist() == mean[rows].tolist()
+        assert np.mean(sd[rows]) == pytest.approx(left, rel=0.3)
+    assert (moved[30:60] > mean[30:60] + 0.1).all()
+    assert sd[30:60].max() < 0.5 * left
+    assert np.std(mean[:30] - middle - slope * drawn.z[2, :30]) < 0.5 * left
+
+
+def test_widths_of_forecasts_by_twins_are_found_where_there_are_twins(drawn: ForestDraw) -> None:
+    """By all observed cells, those forecast by what was drawn of them would count."""
+    found = drawn.trees, drawn.z, drawn.seen, drawn.kinds, drawn.prior, drawn.lines
+    told = drawn.seen.copy()
+    told[0, 60:90], told[1, 30:60] = 0, 0
+    right = scaled(drawn.trees, drawn.z, told, drawn.kinds, drawn.prior, drawn.lines)
+    assert drawn.trees.scale[:2].tolist() == right.scale[:2].tolist()
+    assert drawn.trees.scale[:2].tolist() != scaled(*found).scale[:2].tolist()
+
+
+def test_forecasts_without_twins_have_lines_and_widths_of_their_own(drawn: ForestDraw) -> None:
+    alone = drawn.alone
+    assert ((alone.lines.place >= 0) == (drawn.lines.place >= 0))[:2].all()
+    assert (alone.lines.place >= 0).any()
+    there = drawn.seen * np.array([[1], [1], [0]], dtype=np.uint8)
+    right = scaled(alone.trees, drawn.z, there, drawn.kinds, drawn.prior, alone.lines)
+    assert alone.trees.scale.tolist() == right.scale.tolist()
+    assert alone.trees.scale[0] != 1.0
+
+
+def test_a_row_with_one_of_two_twins_is_no_row_without() -> None:
+    known = np.array([[0, 0, 1, 0], [0, 1, 0, 0], [0, 1, 1, 0]], dtype=np.uint8)
+    none = Alone.none(kinds_of(0, 0, 0), 4)
+    both = replace(none, twins=[np.array([1, 2]), np.array([0]), np.array([], dtype=int)])
+    found = [both.rows(d, known).tolist() for d in range(3)]
+    assert found == [[True, False, False, True], [True, True, False, True], [False] * 4]
+
+
+def test_lines_see_a_column_as_it_was_while_its_donors_are_drawn(seed: int) -> None:
+    z, seen, kinds, _, rng = together("numbers", seed)
+    trees = grow(z, seen, kinds, [0], 4, 0, np.full(3, 3), ForestConfig(), rng)
+    lines = Lines.fit(z, seen, kinds, [1], rng)  # on the column that is drawn, too
+    draw_group(z, kinds, 0, np.array([0, 1]), np.arange(100), z.copy(), trees, 0, lines, rng)
+    assert np.abs(z[1, :100]).max() < 1.0  # around twice the 0 that the first column was
+
+
+def test_joint_draws_of_twins_agree(drawn: ForestDraw) -> None:
+    again = drawn.again(np.arange(30), np.random.default_rng(0)).z
+    off = drawn.z[1, 30:] - np.polyval(np.polyfit(*drawn.z[:2, 90:], 1), drawn.z[0, 30:])
+    new = again[1] - np.polyval(np.polyfit(*drawn.z[:2, 90:], 1), again[0])
+    assert np.std(new) < 0.2 + 2.0 * np.std(off)
+    assert np.std(again[0]) > 0.5
+
+
+def test_new_rows_that_have_neither_are_drawn_by_their_joint_law(drawn: ForestDraw) -> None:
+    x = np.concatenate([np.linspace(-2.0, -0.5, 200), np.linspace(0.5, 2.0, 200)])
+    slope, middle, left = line_of(drawn)
+    new = np.stack([np.full(400, np.nan), np.full(400, np.nan), x])
+    nobody = np.full(400, -1, dtype=np.int32)
+    z = drawn.folded(new, nobody, {}, 1, np.random.default_rng(1)).z
+    for part in (x < 0.0, x > 0.0):
+        off = z[0, part] - middle - slope * x[part]
+        assert np.mean(off) == pytest.approx(0.0, abs=0.4 * left)
+        assert np.std(off) == pytest.approx(left, rel=0.3)
+    assert np.std(z[1] - np.polyval(np.polyfit(*drawn.z[:2, 90:], 1), z[0])) < 0.4 * left
+
+
+def test_draws_come_back_with_what_forecasts_cells_without_their_twins(drawn: ForestDraw) -> None:
+    sizes, packed = Sizes(300, 3, ((0, 1), (1, 2), (2, 3))), dict(drawn.pack())
+    again = ForestDraw.unpack(packed, sizes)
+    for one, other in zip(normal(drawn, 0), normal(again, 0), strict=True):
+        assert one.tolist() == other.tolist()
+    assert [one.tolist() for one in again.alone.twins] == [[1], [0], []]
+    packed["twins"] = np.array([[0, 0]], dtype=np.int32)
+    with pytest.raises(ValueError, match="'twins' are no columns"):
+        ForestDraw.unpack(packed, sizes)
 
 
 def test_new_rows_that_have_neither_start_from_donors_of_both() -> None:

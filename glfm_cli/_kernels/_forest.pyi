@@ -10,7 +10,6 @@ _Places = NDArray[np.intp]
 def grow(
     z: _Floats,
     nominal: _Bytes,
-    d: int,
     n_levels: int,
     y: _Floats,
     donors: _Ints,

@@ -160,9 +160,8 @@ cdef Py_ssize_t part(
 def grow(
     const double[:, ::1] z,            # in (D, N)
     const unsigned char[::1] nominal,  # in (D,) 1 = levels without an order
-    Py_ssize_t d,
-    int n_levels,                      # of column d if it is nominal, else 0
-    const double[::1] y,               # in (N,) what trees of column d forecast
+    int n_levels,                      # of the column, if its levels have no order, else 0
+    const double[::1] y,               # in (N,) what its trees forecast
     const int[::1] donors,             # in (n,) rows in which it is observed
     uint64_t seed,
     Py_ssize_t left_out,               # trees that a row is left out of
@@ -175,15 +174,15 @@ def grow(
     float[::1] threshold,              # out
     int[::1] child,                    # out
     int[::1] members,                  # out, T n at most
-    int[::1] pool,                     # scratch (D - 1,)
+    int[::1] pool,                     # in-out (P,) columns that may be asked about, in any order
     double[::1] away,                  # scratch (n,)
     double[::1] count,                 # scratch (2 n_levels + 1,)
 ):
-    """Grow T trees of column d; return how many nodes and members they have.
+    """Grow T trees of a column; return how many nodes and members they have.
 
     Nodes are visited in order, each a leaf until it is split. O(T tries each n log n).
     """
-    cdef Py_ssize_t T = root.shape[0], D = z.shape[0], t, i, j, node, start, n, f, asked, left
+    cdef Py_ssize_t T = root.shape[0], P = pool.shape[0], t, i, j, node, start, n, f, asked, left
     cdef Py_ssize_t n_nodes = 0, n_members = 0, fit, unfit
     cdef int best, held
     cdef float at = 0.0, best_at = 0.0
@@ -193,11 +192,6 @@ def grow(
     cdef double* counts = &count[0]
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
-        j = 0
-        for f in range(D):
-            if f != d:
-                pool[j] = <int> f
-                j += 1
         for t in range(T):
             root[t] = <int> n_nodes
             start = n_members
@@ -218,10 +212,10 @@ def grow(
                 best, best_gain, asked = -1, -1.0, 0
                 here = &members[start]
                 if n >= 2 * least and spread(&y[0], here, n, n_levels, &away[0], counts):
-                    for i in range(D - 1):
+                    for i in range(P):
                         if asked == tries:
                             break
-                        j = i + <Py_ssize_t> random_interval(bitgen, D - 2 - i)
+                        j = i + <Py_ssize_t> random_interval(bitgen, P - 1 - i)
                         held = pool[j]
                         pool[j] = pool[i]
                         pool[i] = held

@@ -15,6 +15,7 @@ from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.intervals import Ends, draw_inside
 from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import Trees, draw_cells, law
+from glfm_cli.latent.forest.twins import Alone, draw_group
 from glfm_cli.latent.model import Sizes, take
 from glfm_cli.links.law import ALL, CellLaw, Normal, NormalMixture, Probabilities
 
@@ -27,6 +28,7 @@ class ForestDraw:
     """What a column is predicted from under one draw.
 
     lines : of some columns, of which trees forecast what these leave over
+    alone : trees and lines that forecast cells whose twins are missing in their rows
     donors, seen : (D, N) float64 and uint8, cells of the fit, and which of them were observed
     z, known : (D, n) the same of the rows at hand
     prior : members of a leaf that the column as a whole is worth
@@ -37,27 +39,28 @@ class ForestDraw:
     prior: float
     trees: Trees
     lines: Lines
+    alone: Alone
     donors: Array
     seen: Array
     z: Array
     known: Array
     own: Array
 
-    def donors_of(self, d: int) -> Array:
+    def donors_of(self, d: int, lines: Lines) -> Array:
         """Return what trees of column d forecast (N,) in the rows of the fit, NaN of no donor."""
-        if self.lines.place[d] >= 0:
-            return self.lines.left_over(d)
+        if lines.place[d] >= 0:
+            return lines.left_over(d)
         return np.where(self.seen[d], self.donors[d], np.nan)
 
-    def base(self, d: int, rows: Array, own: Array) -> Array | None:
+    def base(self, d: int, rows: Array, own: Array, lines: Lines) -> Array | None:
         """Return what the line of column d, if it has one, forecasts (n,) of some rows.
 
         own : (n,) int32, the donor that each is, whose line was fitted without it; or -1
         """
-        if self.lines.place[d] < 0:
+        if lines.place[d] < 0:
             return None
-        donors, left = self.donors[d][own], self.lines.left_over(d)[own]
-        return np.where(own < 0, self.lines.forecast(d, self.z, rows), donors - left)
+        donors, left = self.donors[d][own], lines.left_over(d)[own]
+        return np.where(own < 0, lines.forecast(d, self.z, rows), donors - left)
 
     def own_donor(self, d: int, rows: Array) -> Array:
         """Return (n,) int32 the donor of column d that each of some rows is, or -1."""
@@ -82,20 +85,28 @@ class ForestDraw:
         owners = {d: self.own_donor(d, at) for d, at in places.items() if at.size or d in ends}
         for _ in range(times):
             for d, own in owners.items():
-                cells = places[d], own, self.donors_of(d), self.trees, d
-                base = self.base(d, places[d], own)
+                together = np.flatnonzero(self.alone.rows(d, self.known) & (self.known[d] == 0))
+                if together.size:
+                    group = np.append(d, self.alone.twins[d])
+                    by = self.donors, self.alone.trees, d, self.alone.lines
+                    draw_group(self.z, self.kinds, d, group, together, *by, rng)
+                cells = places[d], own, self.donors_of(d, self.lines), self.trees, d
+                base = self.base(d, places[d], own, self.lines)
                 draw_cells(self.z, self.kinds, d, *cells, rng, base)
                 if d in ends:
                     at, low, high = ends[d]
                     self.z[d, at] = draw_inside(ForestLaw(self, at).column(d), low, high, rng)
 
     def again(self, rows: Array, rng: np.random.Generator) -> ForestDraw:
-        """Return that of some rows, each missing cell drawn once more from its law, in turn."""
+        """Return that of some rows, each missing cell drawn once more from its law, in turn.
+
+        That is its law given all others as they were drawn, twins among them.
+        """
         z, known = self.z.take(rows, axis=1), self.known.take(rows, axis=1)
         new = replace(self, z=z, known=known, own=self.own[rows])
         for d in np.flatnonzero((known == 0).any(axis=1)).tolist():
             at = np.flatnonzero(known[d] == 0)
-            z[d][at] = _sample(ForestLaw(new, at).column(d), float(self.kinds.atom[d]), rng)
+            z[d][at] = _sample(ForestLaw(new, at).given_all(d, at), float(self.kinds.atom[d]), rng)
         return new
 
     def log_likelihood(self, at_most: int) -> float:
@@ -127,7 +138,8 @@ class ForestDraw:
         }
         own = {"cells": self.donors, "seen": self.seen}
         own["prior"] = np.array(self.prior)
-        return {**kinds, **own, **self.trees.pack(), **self.lines.pack()}
+        trees = {**self.trees.pack(), **self.lines.pack(), **self.alone.pack()}
+        return {**kinds, **own, **trees}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes) -> ForestDraw:
@@ -148,8 +160,9 @@ class ForestDraw:
         if np.any(seen > 1) or not prior > 0.0 or np.any(noise < 0.0):
             raise ValueError("'seen', 'prior' or 'noise' is out of range")
         trees = Trees.unpack(arrays, D, N)
-        lines = Lines.unpack(arrays, kinds, N)
-        return cls(kinds, prior, trees, lines, z, seen, z, seen, np.arange(N, dtype=np.int32))
+        lines, alone = Lines.unpack(arrays, kinds, N), Alone.unpack(arrays, kinds, N)
+        of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
+        return cls(kinds, prior, trees, lines, alone, *of_fit)
 
 
 def check_cells(z: Array, kinds: Kinds) -> None:
@@ -171,14 +184,39 @@ class ForestLaw:
     def column(self, d: int, at: Array | slice = ALL) -> CellLaw:
         """Return the law of the cells of column `d`, of the rows `at` among those asked for."""
         draw, rows = self.draw, np.ascontiguousarray(self.rows[at], dtype=np.intp)
-        own = draw.own_donor(d, rows)
-        donors = draw.donors_of(d)
-        base = draw.base(d, rows, own)
-        found = law(draw.z, rows, own, donors, draw.kinds, d, draw.trees, d, draw.prior, base)
+        found = self.given_all(d, rows)
+        alone = np.flatnonzero(draw.alone.rows(d, draw.known[:, rows]))
+        if alone.size:
+            by = draw.alone.trees, draw.alone.lines
+            found = _put(found, alone, self._by(d, rows[alone], *by))
         if not self.drawn:
             return found
         given = draw.known[d][rows] == 0
         return _given(found, draw.z[d][rows], given, float(draw.kinds.atom[d]))
+
+    def given_all(self, d: int, rows: Array) -> CellLaw:
+        """Return the law of cells of column d given all others of their rows."""
+        return self._by(d, rows, self.draw.trees, self.draw.lines)
+
+    def _by(self, d: int, rows: Array, trees: Trees, lines: Lines) -> CellLaw:
+        draw = self.draw
+        own, donors = draw.own_donor(d, rows), draw.donors_of(d, lines)
+        base = draw.base(d, rows, own, lines)
+        return law(draw.z, rows, own, donors, draw.kinds, d, trees, d, draw.prior, base)
+
+
+def _put(law: CellLaw, at: Array, other: CellLaw) -> CellLaw:
+    """Return a law in which some cells have another one, of the same column."""
+    if isinstance(law, Probabilities):
+        assert isinstance(other, Probabilities)
+        p = law.p.copy()
+        p[at] = other.p
+        return Probabilities(p)
+    assert isinstance(law, NormalMixture)
+    assert isinstance(other, NormalMixture)
+    means, variances = law.means.copy(), law.variances.copy()
+    means[at], variances[at] = other.means, other.variances
+    return NormalMixture(law.weights, means, variances)
 
 
 def _log_normal(z: Array, is_atom: Array, part: Normal) -> Array:

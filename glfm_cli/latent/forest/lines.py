@@ -104,13 +104,13 @@ class Lines:
         columns: Sequence[int],
         rng: np.random.Generator,
         *,
-        without: Sequence[int] = (),
+        without: Sequence[Array] | None = None,
         most: int = ROWS,
     ) -> Lines:
         """Return those of some columns with observed cells, each on all columns but itself.
 
         z, seen : (D, N) every cell, missing ones as they were drawn, and which are observed
-        without : other columns that none of them is on
+        without : of each column, others that it is not on either
         most : rows by which each is fitted, drawn at random
         """
         empty = cls.none(kinds, z.shape[1])
@@ -126,7 +126,7 @@ class Lines:
             ends[k] = z[d, rows].min() - BEYOND, z[d, rows].max() + BEYOND
             if rows.size > most:
                 rows = np.sort(rng.choice(rows, most, replace=False))
-            on = ~np.isin(inputs.column, [d, *without])
+            on = ~np.isin(inputs.column, [d] if without is None else np.append(without[k], d))
             x = (inputs.see(z[:, rows]) if whole is None else whole.T[:, rows].T)[:, on]
             weight[k, -1], weight[k, :-1][on], left = ridge(x, z[d, rows])
             apart.append((rows, z[d, rows] - np.clip(z[d, rows] - left, *ends[k])))

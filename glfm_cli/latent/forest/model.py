@@ -15,7 +15,7 @@ from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside,
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
 from glfm_cli.latent.forest.lines import STEP_ROWS, Lines, may_have
 from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled, targets
-from glfm_cli.latent.forest.twins import draw_together, twins_of
+from glfm_cli.latent.forest.twins import Alone, draw_together, twins_of
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
 
@@ -138,9 +138,11 @@ class Forest:
             grown = config.trees, config.left_out, state.least, config
             lines = Lines.fit(z, seen, state.kinds, np.flatnonzero(state.linear).tolist(), rng)
             trees = grow(z, seen, state.kinds, range(D), *grown, rng, lines)
-            trees = scaled(trees, z, seen, state.kinds, config.prior, lines)
+            alone = Alone.grow(state.twins, z, seen, state.kinds, state.linear, *grown[2:], rng)
+            told = [s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)]
+            trees = scaled(trees, z, np.array(told), state.kinds, config.prior, lines)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
-            state.kept = ForestDraw(state.kinds, config.prior, trees, lines, *of_fit)
+            state.kept = ForestDraw(state.kinds, config.prior, trees, lines, alone, *of_fit)
         return state.kept
 
     def cells_law(self, draw: ForestDraw, rows: Rows) -> ForestLaw:

@@ -130,6 +130,7 @@ def grow(
     config: ForestConfig,
     rng: np.random.Generator,
     lines: Lines | None = None,
+    without: Sequence[Array] | None = None,
 ) -> Trees:
     """Return trees of some columns, in their order.
 
@@ -139,6 +140,7 @@ def grow(
         are trees to draw cells by, of which no law is asked for and `within` stays 1
     least : (D,) int64; members of a leaf, at least
     lines : columns that have one are forecast by what it leaves over
+    without : of each column, others that are not asked about
     """
     D, grown = z.shape[0], []
     root = np.full((len(columns), n_trees), -1, dtype=np.int32)
@@ -153,18 +155,20 @@ def grow(
             donors = np.sort(rng.choice(donors, config.rows, replace=False))
         n_levels = int(kinds.levels[d]) if kinds.nominal[d] else 0
         fewest = int(least[d])
+        gone = [d] if without is None else np.append(without[k], d)
+        others = np.delete(np.arange(D, dtype=np.int32), gone)
         most = n_trees * (2 * (donors.size // fewest) + 3)
         feature, child = (np.empty(most, dtype=np.int32) for _ in range(2))
         threshold = np.empty(most, dtype=np.float32)
         members = np.empty(n_trees * donors.size, dtype=np.int32)
         n, m = _forest.grow(
-            *(z, kinds.nominal, d, n_levels, y, donors, int(seed[k]), left_out),
+            *(z, kinds.nominal, n_levels, y, donors, int(seed[k]), left_out),
             *(config.questions, config.thresholds, fewest, rng, root[k]),
             feature,
             threshold,
             child,
             members,
-            np.empty(max(D - 1, 1), dtype=np.int32),
+            others,
             np.empty(donors.size),
             np.empty(2 * n_levels + 1),
         )

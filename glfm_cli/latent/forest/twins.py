@@ -9,14 +9,19 @@ other columns leave over of these.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.lines import STEP_ROWS, Inputs, Lines
-from glfm_cli.latent.forest.trees import draw_cells, grow, targets
+from glfm_cli.latent.forest.trees import Trees, draw_cells, grow, scaled
+from glfm_cli.latent.model import take
 
+NOBODY = np.empty(0, dtype=np.intp)
 ROWS = 4_000  # by which twins are found, at most,
 FEWEST = 20  # and at least so many that have both
 
@@ -31,7 +36,7 @@ def twins_of(z: Array, seen: Array, kinds: Kinds, share: float) -> list[Array]:
     """
     D, inputs = len(z), Inputs.of(kinds)
     if inputs.too_many:
-        return [np.empty(0, dtype=np.intp)] * D
+        return [NOBODY] * D
     rows = np.arange(0, z.shape[1], -(-z.shape[1] // ROWS))
     there = seen[:, rows][inputs.column].T.astype(np.float64)
     x = np.where(there > 0.0, inputs.see(z[:, rows]), 0.0)
@@ -60,6 +65,84 @@ def twins_of(z: Array, seen: Array, kinds: Kinds, share: float) -> list[Array]:
     return [np.flatnonzero(row > share) for row in explained]
 
 
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """Trees and lines of columns that have twins, which know nothing of these.
+
+    They forecast the cells of rows that have none of a column's twins: those that were drawn there
+    tell nothing, but were drawn with the cell.
+
+    twins : by column
+    trees, lines : of all columns, none of those without twins; lines of some of the others
+    """
+
+    twins: Sequence[Array]
+    trees: Trees
+    lines: Lines
+
+    @classmethod
+    def grow(
+        cls,
+        twins: Sequence[Array],
+        z: Array,
+        seen: Array,
+        kinds: Kinds,
+        linear: Array,
+        least: Array,
+        config: ForestConfig,
+        rng: np.random.Generator,
+    ) -> Alone:
+        """Return those of cells z (D, N), linear and least being as `ForestState` has them."""
+        D = len(twins)
+        has = [d for d in range(D) if twins[d].size]
+        straight = [d for d in has if linear[d]]
+        without = [twins[d] for d in straight]
+        lines = Lines.fit(z, seen, kinds, straight, rng, without=without)
+        there = np.where(np.isin(np.arange(D), has)[:, None], seen, 0).astype(np.uint8)
+        size = config.trees, config.left_out
+        trees = grow(z, there, kinds, range(D), *size, least, config, rng, lines, twins)
+        return cls(twins, scaled(trees, z, there, kinds, config.prior, lines), lines)
+
+    @classmethod
+    def none(cls, kinds: Kinds, rows: int) -> Alone:
+        """Return those of no column, of a fit of so many rows."""
+        D = kinds.levels.size
+        z, seen, twins = np.zeros((D, rows)), np.zeros((D, rows), np.uint8), [NOBODY] * D
+        least, linear = np.ones(D, dtype=np.int64), np.zeros(D, dtype=np.uint8)
+        return cls.grow(
+            twins, z, seen, kinds, linear, least, ForestConfig(), np.random.default_rng(0)
+        )
+
+    def rows(self, d: int, known: Array) -> Array:
+        """Return which rows (n,) have none of the twins of column d; none if it has no twins."""
+        if not self.twins[d].size:
+            return np.zeros(known.shape[1], dtype=bool)
+        return np.asarray(known[self.twins[d]].any(axis=0) == 0)
+
+    def pack(self) -> dict[str, Array]:
+        """Return them as named arrays; none where no column has twins."""
+        pairs = [(d, e) for d, twins in enumerate(self.twins) for e in twins]
+        if not pairs:
+            return {}
+        parts = {**self.trees.pack(), **self.lines.pack()}
+        found = {f"alone_{name}": part for name, part in parts.items()}
+        return {"twins": np.array(pairs, dtype=np.int32), **found}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, Array], kinds: Kinds, rows: int) -> Alone:
+        """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
+        if "twins" not in arrays:
+            return cls.none(kinds, rows)
+        D = kinds.levels.size
+        pairs = take(arrays, "twins", np.int32, (None, 2))
+        if np.any(pairs < 0) or np.any(pairs >= D) or np.any(pairs[:, 0] == pairs[:, 1]):
+            raise ValueError("'twins' are no columns")
+        twins = [pairs[pairs[:, 0] == d, 1].astype(np.intp) for d in range(D)]
+        own = {name[6:]: part for name, part in arrays.items() if name.startswith("alone_")}
+        trees = Trees.unpack(own, D, rows)
+        return cls(twins, trees, Lines.unpack(own, kinds, rows))
+
+
 def draw_together(
     z: Array,
     seen: Array,
@@ -71,7 +154,7 @@ def draw_together(
     config: ForestConfig,
     rng: np.random.Generator,
 ) -> None:
-    """Draw column d and its twins in rows that have none of them, in place.
+    """Draw column d and its twins in rows that have none of them, in place, by trees grown for it.
 
     linear : (D,) uint8, which columns are forecast by lines
     least : (D,) int64, members of a leaf, at least
@@ -81,20 +164,41 @@ def draw_together(
     if not rows.size or not seen[d].any():
         return
     has = group[linear[group] != 0].tolist()
-    lines = Lines.fit(z, seen, kinds, has, rng, without=group.tolist(), most=STEP_ROWS)
-    asked = np.setdiff1d(np.arange(len(z)), twins)
-    at = int(np.searchsorted(asked, d))
-    cells, few = z[asked], kinds.take(asked)
-    cells[at] = targets(z, d, lines)
-    trees = grow(cells, seen[asked], few, [at], config.moving, 0, least[asked], config, rng)
-    nobody, number = np.full(rows.size, -1, dtype=np.int32), np.arange(z.shape[1], dtype=float)
-    draw_cells(cells, few, at, rows, nobody, number, trees, 0, rng)
-    donor = cells[at, rows].astype(np.intp)
+    lines = Lines.fit(z, seen, kinds, has, rng, without=[group] * len(has), most=STEP_ROWS)
+    trees = grow(z, seen, kinds, [d], config.moving, 0, least, config, rng, lines, [twins])
+    draw_group(z, kinds, d, group, rows, z, trees, 0, lines, rng)
+
+
+def draw_group(
+    z: Array,
+    kinds: Kinds,
+    d: int,
+    group: Array,
+    rows: Array,
+    donors: Array,
+    trees: Trees,
+    k: int,
+    lines: Lines,
+    rng: np.random.Generator,
+) -> None:
+    """Draw a group of columns of some rows of z (D, n_rows) from one donor for each row, in place.
+
+    donors : (D, N) the rows of the fit
+    trees : those number k forecast column d
+    lines : of columns of the group, of which a donor gives what they leave over of its cells
+    """
+    nobody, number = np.full(rows.size, -1, dtype=np.int32), np.arange(donors.shape[1], dtype=float)
+    before = z[d, rows]
+    draw_cells(z, kinds, d, rows, nobody, number, trees, k, rng)
+    donor, z[d, rows] = z[d, rows].astype(np.intp), before
+    drawn = {}
     for m in group:
         if lines.place[m] < 0:
-            z[m, rows] = z[m, donor]
+            drawn[m] = donors[m, donor]
             continue
         left = lines.left_over(m)[donor]
-        drawn = z[m, donor] - lines.forecast(m, z, donor)  # of donors that were not observed
-        left = np.where(np.isnan(left), drawn, left)
-        z[m, rows] = (lines.forecast(m, z, rows) + left).astype(np.float32)
+        rest = donors[m, donor] - lines.forecast(m, donors, donor)  # of those not observed
+        left = np.where(np.isnan(left), rest, left)
+        drawn[m] = (lines.forecast(m, z, rows) + left).astype(np.float32)
+    for m, cells in drawn.items():
+        z[m, rows] = cells
