@@ -1219,8 +1219,8 @@ MUTANTS = {
     ),
     "donors forecast by a line that knows them": Mutant(
         "latent/forest/draw.py",
-        "np.where(own < 0, self.lines.forecast(d, self.z, rows), donors - left)",
-        "self.lines.forecast(d, self.z, rows)",
+        "np.where(own < 0, lines.forecast(d, self.z, rows), donors - left)",
+        "lines.forecast(d, self.z, rows)",
         LINES,
     ),
     "new cells drawn without the line": Mutant(
@@ -1241,6 +1241,24 @@ MUTANTS = {
     "twins drawn in turn": Mutant(
         "latent/forest/model.py", "if state.twins[d].size:", "if False:", TWINS
     ),
+    "cells forecast by what was drawn of twins": Mutant(
+        "latent/forest/draw.py", "if alone.size:", "if False:", TWINS
+    ),
+    "new rows whose twins are drawn in turn": Mutant(
+        "latent/forest/draw.py", "if together.size:", "if False:", TWINS
+    ),
+    "widths by cells forecast by what was drawn of them": Mutant(
+        "latent/forest/model.py",
+        "told = [s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)]",
+        "told = seen",
+        TWINS,
+    ),
+    "lines that know twins where there are none": Mutant(
+        "latent/forest/twins.py",
+        "without = [twins[d] for d in straight]",
+        "without = None",
+        TWINS,
+    ),
     "twins found by shifted rows": Mutant("latent/forest/twins.py", "- mean**2", "", TWINS),
     "levels that explain by being many": Mutant(
         "latent/forest/twins.py",
@@ -1249,7 +1267,7 @@ MUTANTS = {
         TWINS,
     ),
     "twins drawn by each other": Mutant(
-        "latent/forest/twins.py", "without=group.tolist()", "without=[]", TWINS
+        "latent/forest/twins.py", "without=[group] * len(has)", "without=None", TWINS
     ),
     "what donors leave over added to their own lines": Mutant(
         "latent/forest/twins.py",
