@@ -258,7 +258,7 @@ def test_draws_and_states_of_before_leaves_had_sizes_of_their_own_are_read() -> 
 
     model, values = chain.model, chain.values
     state = dict(model.save(chain.state))
-    del state["turn"], state["least"]
+    del state["turn"], state["way"]
     loaded = model.load(state, values, problem.config)
     assert loaded.least.tolist() == [3, 3, 3]
     assert loaded.turn > SETTLED
@@ -269,6 +269,6 @@ def test_a_state_with_other_sizes_is_refused(least: list[int]) -> None:
     problem = prepare(table_of(), TYPES, model="forest")[0]
     chain = chains.start(problem, 1, 0)
     state = dict(chain.model.save(chain.state))
-    state["least"] = np.array(least, dtype=np.int64)
+    state["way"] = np.array([least, [0] * 3])
     with pytest.raises(ValueError, match="'least' is out of range"):
         chain.model.load(state, chain.values, problem.config)

@@ -226,6 +226,9 @@ def test_new_rows_are_drawn_around_the_line(draw: ForestDraw) -> None:
     assert (new.z[0] == new.z[0].astype(np.float32)).all()
 
 
+NEW = ("line", "weight", "ends", "left")
+
+
 def test_a_draw_comes_back_with_its_lines(draw: ForestDraw) -> None:
     sizes = Sizes(draw.own.size, 3, ((0, 1), (1, 2), (2, 6)))
     again = ForestDraw.unpack(draw.pack(), sizes)
@@ -235,7 +238,7 @@ def test_a_draw_comes_back_with_its_lines(draw: ForestDraw) -> None:
         assert isinstance(other, NormalMixture)
         assert one.means.tolist() == other.means.tolist()
         assert one.variances.tolist() == other.variances.tolist()
-    packed = {name: x for name, x in draw.pack().items() if name not in ("line", "weight", "left")}
+    packed = {name: x for name, x in draw.pack().items() if name not in NEW}
     assert ForestDraw.unpack(packed, sizes).lines.place.tolist() == [-1, -1, -1]
 
 
@@ -261,8 +264,8 @@ def test_a_state_with_a_line_of_levels_is_refused() -> None:
     problem = prepare(table_of()[0], TYPES, model="forest")[0]
     chain = chains.start(problem, 1, 0)
     state = dict(chain.model.save(chain.state))
-    state["linear"] = np.array([0, 1, 1], dtype=np.uint8)
-    with pytest.raises(ValueError, match="'linear' is of a column that can have no line"):
+    state["way"] = np.array([[3, 3, 3], [0, 1, 1]])
+    with pytest.raises(ValueError, match="'way' has a line of a column that can have none"):
         chain.model.load(state, chain.values, problem.config)
 
 

@@ -168,7 +168,7 @@ class Lines:
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], kinds: Kinds, rows: int) -> Lines:
         """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
-        if "line" not in arrays:  # of before columns had lines
+        if not {"line", "weight", "ends", "left"} & set(arrays):  # of before columns had lines
             return cls.none(kinds, rows)
         inputs, D = Inputs.of(kinds), kinds.levels.size
         place = take(arrays, "line", np.int64, (D,))

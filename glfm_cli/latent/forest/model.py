@@ -185,8 +185,7 @@ class Forest:
             "drawn": state.z[state.drawn],
             "turn": np.array(state.turn, dtype=np.int64),
             "at": np.array(state.at, dtype=np.int64),
-            "least": state.least.copy(),
-            "linear": state.linear.copy(),
+            "way": np.stack([state.least, state.linear]),
             "key": np.array(state.key, dtype=np.uint64),
         }
 
@@ -200,11 +199,12 @@ class Forest:
         check_cells(state.z, state.kinds)
         state.key = int(take(arrays, "key", np.uint64, ()))
         state.at, state.turn = int(take(arrays, "at", np.int64, ())), SETTLED + 1
-        if "turn" in arrays or "least" in arrays:  # else of before leaves had sizes of their own
+        if {"turn", "way", "least"} & set(arrays):  # else of before leaves had sizes of their own
             state.turn = int(take(arrays, "turn", np.int64, ()))
-            state.least[:] = take(arrays, "least", np.int64, state.least.shape)
-        if "linear" in arrays:  # else of before columns had lines
-            state.linear[:] = take(arrays, "linear", np.uint8, state.linear.shape)
+            if "least" in arrays:  # of before columns had lines
+                state.least[:] = take(arrays, "least", np.int64, state.least.shape)
+            else:
+                state.least[:], state.linear[:] = _way_of(arrays, len(state.z))
         if not 0 <= state.at < max(len(state.columns), 1):
             raise ValueError("'at' is no column with cells to draw")
         if not 0 <= state.turn <= SETTLED + 1:
@@ -212,7 +212,7 @@ class Forest:
         if not np.isin(state.least, config.least or SIZES).all():
             raise ValueError("'least' is out of range")
         if np.any(state.linear > may_have(state.kinds)):
-            raise ValueError("'linear' is of a column that can have no line")
+            raise ValueError("'way' has a line of a column that can have none")
         return state
 
     def pack(self, draw: ForestDraw) -> dict[str, Array]:
@@ -231,6 +231,14 @@ class Forest:
         least = np.full(len(z), config.least or USUAL, dtype=np.int64)
         linear, twins = np.zeros(len(z), dtype=np.uint8), twins_of(z, seen, kinds, config.together)
         return ForestState(kinds, config, z, seen, ends, 0, 0, least, linear, twins, 0)
+
+
+def _way_of(arrays: Mapping[str, Array], columns: int) -> Array:
+    """Return leaves' sizes and lines (2, D) as they were saved."""
+    way: Array = take(arrays, "way", np.int64, (2, columns))
+    if np.any(way[1] < 0) or np.any(way[1] > 1):
+        raise ValueError("'way' is out of range")
+    return way
 
 
 def _visit(state: ForestState, d: int, rng: np.random.Generator) -> None:

@@ -131,14 +131,14 @@ class Alone:
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], kinds: Kinds, rows: int) -> Alone:
         """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
-        if "twins" not in arrays:
+        own = {name[6:]: part for name, part in arrays.items() if name.startswith("alone_")}
+        if "twins" not in arrays and not own:
             return cls.none(kinds, rows)
         D = kinds.levels.size
         pairs = take(arrays, "twins", np.int32, (None, 2))
         if np.any(pairs < 0) or np.any(pairs >= D) or np.any(pairs[:, 0] == pairs[:, 1]):
             raise ValueError("'twins' are no columns")
         twins = [pairs[pairs[:, 0] == d, 1].astype(np.intp) for d in range(D)]
-        own = {name[6:]: part for name, part in arrays.items() if name.startswith("alone_")}
         trees = Trees.unpack(own, D, rows)
         return cls(twins, trees, Lines.unpack(own, kinds, rows))
 
