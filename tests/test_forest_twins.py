@@ -241,7 +241,7 @@ def test_forecasts_without_twins_have_lines_and_widths_of_their_own(drawn: Fores
 
 def test_a_row_with_one_of_two_twins_is_no_row_without() -> None:
     known = np.array([[0, 0, 1, 0], [0, 1, 0, 0], [0, 1, 1, 0]], dtype=np.uint8)
-    none = Alone.none(kinds_of(0, 0, 0), 4)
+    none = Alone.none(kinds_of(0, 0, 0))
     both = replace(none, twins=[np.array([1, 2]), np.array([0]), np.array([], dtype=int)])
     found = [both.rows(d, known).tolist() for d in range(3)]
     assert found == [[True, False, False, True], [True, True, False, True], [False] * 4]

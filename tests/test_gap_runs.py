@@ -157,13 +157,14 @@ def test_trees_forget_the_neighbours_of_hidden_cells(
     assert error_of(known, whole) < 0.7 * error_of(refit, whole)
 
 
-def test_trees_that_are_grown_again_have_leaves_of_the_same_sizes() -> None:
+def test_trees_that_are_grown_again_have_leaves_of_the_same_sizes_and_lines_as_before() -> None:
     x, gaps = sensors(200, 1)
     problem = problem_of(table_of(x, gaps, np.arange(200)), model="forest")
     chain = start_values(problem, Streams(0, 0), 0)
-    for least in ([1, 3, 10, 3], [10, 1, 1, 3]):
-        chain.state.least[:], chain.state.kept = least, None
+    for least, linear in (([1, 3, 10, 3], [0, 1, 1, 0]), ([10, 1, 1, 3], [1, 0, 1, 0])):
+        chain.state.least[:], chain.state.linear[:], chain.state.kept = least, linear, None
         draw = problem.model.draw(chain.state)
         again = problem.model.regrow(draw, chain.values, problem.config, Streams(1, 0))
         assert again.least.tolist() == least
+        assert again.linear.tolist() == linear
         np.testing.assert_array_equal(again.z, draw.z)

@@ -95,6 +95,8 @@ class Alone:
         """Return those of cells z (D, N), linear and least being as `ForestState` has them."""
         D = len(twins)
         has = [d for d in range(D) if twins[d].size]
+        if not has:
+            return cls.none(kinds)
         straight = [d for d in has if linear[d]]
         without = [twins[d] for d in straight]
         lines = Lines.fit(z, seen, kinds, straight, rng, without=without)
@@ -104,14 +106,13 @@ class Alone:
         return cls(twins, scaled(trees, z, there, kinds, config.prior, lines), lines)
 
     @classmethod
-    def none(cls, kinds: Kinds, rows: int) -> Alone:
-        """Return those of no column, of a fit of so many rows."""
+    def none(cls, kinds: Kinds) -> Alone:
+        """Return those of no column."""
         D = kinds.levels.size
-        z, seen, twins = np.zeros((D, rows)), np.zeros((D, rows), np.uint8), [NOBODY] * D
-        least, linear = np.ones(D, dtype=np.int64), np.zeros(D, dtype=np.uint8)
-        return cls.grow(
-            twins, z, seen, kinds, linear, least, ForestConfig(), np.random.default_rng(0)
-        )
+        root, seed = np.full((D, 1), -1, dtype=np.int32), np.zeros(D, dtype=np.uint64)
+        nodes = (np.empty(0, dtype=kind) for kind in (np.int32, np.float32, np.int32, np.int32))
+        trees = Trees(1, root, seed, *(np.ones(D) for _ in range(3)), *nodes)
+        return cls([NOBODY] * D, trees, Lines.none(kinds, 0))
 
     def rows(self, d: int, known: Array) -> Array:
         """Return which rows (n,) have none of the twins of column d; none if it has no twins."""
@@ -133,7 +134,7 @@ class Alone:
         """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
         own = {name[6:]: part for name, part in arrays.items() if name.startswith("alone_")}
         if "twins" not in arrays and not own:
-            return cls.none(kinds, rows)
+            return cls.none(kinds)
         D = kinds.levels.size
         pairs = take(arrays, "twins", np.int32, (None, 2))
         if np.any(pairs < 0) or np.any(pairs >= D) or np.any(pairs[:, 0] == pairs[:, 1]):
