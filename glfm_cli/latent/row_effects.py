@@ -1,6 +1,6 @@
 """What rows of a group share, and rows that follow one another: a Gaussian part of eta.
 
-    w_ns = f_s(t_n) + sum_p x_gp h_ps(t_n) + a_gs (1 + d_s t_n) + b_gs t_n + u_ns
+    w_ns = f_s(t_n) + sum_p x_gp h_ps(t_n) + a_gs (1 + d_s t_n) + b_gs t_n + sum_k L_ks g_k + u_ns
                                            a row n of group g at time t;  s a latent column
     a_g ~ N(m, Omega)         intercepts of a group                m ~ N(0, I)
     Omega | c ~ InvWishart(S + 1, 4 diag(1 / c))                    c_s ~ InvGamma(1/2, 1)
@@ -16,12 +16,13 @@ correlations uniform [Huang and Wand 2013]; t is time in sds of all rows, from i
 go with intercepts, by d, let groups part, or come together, as time goes on; u is a stationary
 autoregression of second order in continuous time, with real roots: of first order where k is far
 below the steps, differentiable with correlation (1 + r / l) e^(-r / l) where k = l. With its
-velocity it is Markov: the precision of both is banded in the order of time. All is drawn exactly,
-given the residuals of observed cells, e = y - eta of the model ~ N(w, noise): a jointly over
-columns, with b and u integrated out; so v, l, k and q by Metropolis steps; f and every h with a of
-the column integrated out besides, then a; d with b and u, b with u integrated out; u by one
-factorisation a column. Without times there are no f, h, b, d and u, without groups no f, h, a, b
-and d. Latent columns of x have no h.
+velocity it is Markov: the precision of both is banded in the order of time; series g that columns
+share are in factor_series.py. All is drawn exactly, given the residuals of observed cells,
+e = y - eta of the model ~ N(w, noise): a jointly over columns, with b and u integrated out; so v, l,
+k and q by Metropolis steps; f and every h with a of the column integrated out besides, then a; d
+with b and u, b and L with u integrated out; u by one factorisation a column, then g, and u again.
+Without times there are no f, h, b, d, g and u, without groups no f, h, a, b and d. Latent columns
+of x have no h.
 
 Cost of a sweep: O(G S^3 + N S). Memory: G S + N S doubles.
 """
@@ -37,6 +38,13 @@ import numpy as np
 from numpy.random import Generator
 
 from glfm_cli.arrays import Array, Groups
+from glfm_cli.latent.factor_series import (
+    LENGTH,
+    PROPOSALS,
+    FactorSeries,
+    OwnSeries,
+    log_length_prior,
+)
 from glfm_cli.latent.given import GroupPredictors
 from glfm_cli.latent.model import Sizes, Spans, take
 from glfm_cli.latent.row_laws import (
@@ -56,11 +64,8 @@ from glfm_cli.latent.row_laws import (
 
 DRAWN = ("a", "m", "c", "omega", "u", "v", "length", "b", "d", "q", "f", "p", "h", "r")
 DEGREES = 2.0  # of the half-t priors of sds
-LENGTH = np.log([5.0, 0.5])  # prior of the logs of l and k, in median steps of time
-LENGTH_SD = np.array([1.5, 2.0])
 PARTING = 0.1  # prior variance of d
 FIRST_VARIANCE = 0.25
-PROPOSALS = 3  # for v, l, k and q, in a sweep
 _FIRST, _NOISE = 20, 0.3  # steps of a start, and the variance of noise that they assume
 
 
@@ -74,6 +79,7 @@ class RowEffects:
     b : (G, S), or (0, S) without times;  d, q : (S,);  step : the median step of time
     f : (J, S), or (0, S) without groups or times;  p : (S,);  knots : (J,)
     h : (P, J, S);  r : (P, S);  given : x and the latent columns where they are
+    factors : L, g and what belongs to them
     energy : (S,) squares of u and its velocity in units of their prior sds, when they were drawn
     """
 
@@ -99,6 +105,7 @@ class RowEffects:
     step: float
     energy: Array
     given: GroupPredictors
+    factors: FactorSeries
 
     @classmethod
     def start(cls, groups: Groups, spans: Spans, predictors: Array | None = None) -> Self:
@@ -134,22 +141,30 @@ class RowEffects:
             step=Series.of(groups.code, time).step if timed else 1.0,
             energy=np.zeros(S),
             given=given,
+            factors=FactorSeries.none(time.size, S),
         )
 
     def begin(self, y: Array, observed: Array, rng: Generator) -> None:
-        """Draw intercepts some times on y (N, width) less its means, for a typical noise."""
-        if not self.a.size:
-            return
+        """Draw intercepts some times on y (N, width) less its means, for a typical noise.
+
+        Shared series are what these leave of its principal components.
+        """
         y, observed = y[:, self.at], observed[:, self.at]
-        mean = np.where(observed, y, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
-        law = group_sums(self.code, len(self.a), y - mean, observed, np.full(y.shape[1], _NOISE))
-        for _ in range(_FIRST):
-            self.a[:] = draw_intercepts(*law, self.m, self.omega, rng)
-            self._draw_law(rng)
+        y = y - np.where(observed, y, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+        if self.a.size:
+            law = group_sums(self.code, len(self.a), y, observed, np.full(y.shape[1], _NOISE))
+            for _ in range(_FIRST):
+                self.a[:] = draw_intercepts(*law, self.m, self.omega, rng)
+                self._draw_law(rng)
+            y = y - self.a[self.code]
+        if len(self.u):
+            series = Series.of(self.code, self.time, self.step)
+            self.factors = FactorSeries.begin(series, y, observed)
 
     def copy(self) -> RowEffects:
         """Return a copy that later updates leave alone; rows and times are shared."""
-        return replace(self, **{name: getattr(self, name).copy() for name in DRAWN})
+        own = {name: getattr(self, name).copy() for name in DRAWN}
+        return replace(self, **own, factors=self.factors.copy())
 
     def shift(self, rows: slice | Array = slice(None)) -> Array:
         """Return w (n, width) of some rows."""
@@ -157,7 +172,7 @@ class RowEffects:
         if len(self.a):
             w[:, self.at] = self.a[self.code[rows]]
         if len(self.u):
-            w[:, self.at] += self.u[rows]
+            w[:, self.at] += self.u[rows] + self.factors.shift(rows)
         if len(self.b):
             w[:, self.at] += self.slope_part(rows)
         if len(self.f):
@@ -213,15 +228,20 @@ class RowEffects:
             if series is None:
                 law = group_sums(self.code, len(self.a), e, observed, noise)
             else:
-                rest = e
+                rest = e - self.factors.shift()
                 if len(self.f):
-                    rest = e - self.curves(self.given.x, self.code, self.time)
+                    rest -= self.curves(self.given.x, self.code, self.time)
                 law = self.of_intercepts(series, observed / noise, rest, len(self.a))
             self.a[:] = draw_intercepts(*law, self.m, self.omega, rng)
             self._draw_law(rng)
         if series is not None:
-            for s in range(self.m.size):
-                self._draw_series(s, series, shapes, e[:, s], observed[:, s] / noise[s], rng)
+            g = np.zeros((series.code.size, len(self.factors.p)))
+            g[series.node] = self.factors.g
+            own = [
+                self._draw_series(s, series, shapes, g, e[:, s], observed[:, s] / noise[s], rng)
+                for s in range(self.m.size)
+            ]
+            self._draw_shared(series, g, np.array(own), e, observed / noise, rng)
             if len(self.f):
                 R, J = knots_precision(self.knots), len(self.f)
                 self.p[:] = draw_variances(self.p, np.sum(self.f * (R @ self.f), axis=0), J, rng)
@@ -250,14 +270,34 @@ class RowEffects:
         rate = DEGREES * np.diagonal(np.linalg.inv(self.omega)) + 1.0
         self.c[:] = rate / rng.standard_gamma(0.5 * (DEGREES + S), S)
 
-    def _draw_series(
-        self, s: int, series: Series, shapes: Array, e: Array, seen: Array, rng: Generator
+    def _draw_shared(
+        self, series: Series, g: Array, x: Array, e: Array, seen: Array, rng: Generator
     ) -> None:
-        """Draw v, l, k, q, f, d, b and u of one latent column; shapes (M, J) of curves."""
+        """Draw shared series and, where these have moved, u again.
+
+        g : (M, K) as they were;  x : (S, 2, M) u and its velocity
+        """
+        factors, own = self.factors, OwnSeries(x, self.length, self.v)
+        self.u[:] = x[:, 0, series.node].T
+        if len(factors.p):
+            rest = e - self.shift()[:, self.at] + factors.shift()
+            G = factors.given_own(series, g, rest, seen, rng)
+            G, x = factors.given_sums(series, G, own, rng)
+            factors.g[:], self.u[:] = G[:, 0, series.node].T, x[:, 0, series.node].T
+            factors.draw_variances(rng)
+        self.energy[:] = own._replace(x=x).energy(series)
+
+    def _draw_series(
+        self, s: int, series: Series, shapes: Array, g: Array, e: Array, seen: Array, rng: Generator
+    ) -> Array:
+        """Draw v, l, k, q, f, d, b and L of one latent column, and return u and its velocity.
+
+        shapes : (M, J) of curves;  g : (M, K) shared series;  e, seen : (N,)
+        """
         precision, whole, sloped = series.sums(seen), series.sums(seen * e), len(self.b) > 0
-        t, known = self.clocked(series.time), np.zeros(series.code.size)
+        t, known = self.clocked(series.time), g @ self.factors.loading[:, s]
         if sloped:
-            known = self._intercepts_of(s, series) + self._curves_of(s, series, shapes)
+            known += self._intercepts_of(s, series) + self._curves_of(s, series, shapes)
         b = whole - precision * known
         own = np.log([self.v[s], self.q[s], *self.length[:, s]])
         now = -np.inf
@@ -268,7 +308,7 @@ class RowEffects:
             law = SeriesLaw(series.precision(lengths), v, precision)
             found = 0.5 * float(np.sum(law.half(b) ** 2) - law.log_ratio)
             found += 0.5 * new[0] - np.log1p(v)  # half-Cauchy of the sd
-            found -= 0.5 * float(np.sum(((new[2:] - LENGTH) / LENGTH_SD) ** 2))
+            found += log_length_prior(new[2:])
             if sloped:
                 lines = law.lines(b, t[:, None], series.code, len(self.b))
                 A, B = lines[0][:, 0, 0], lines[1][:, 0]
@@ -278,8 +318,11 @@ class RowEffects:
                 own, now, kept = new, found, law
         self.v[s], self.q[s], *self.length[:, s] = np.exp(own)
         law = kept
+        shared = precision * (g @ self.factors.loading[:, s])
+        whole -= shared
         if len(self.f):
             self._draw_curves(s, series, shapes, law, whole, rng)
+        b = whole
         if sloped:
             a = self.a[series.code, s]
             b = whole - precision * (a + self._curves_of(s, series, shapes))
@@ -289,8 +332,10 @@ class RowEffects:
             A, B = law.lines(b, t[:, None], series.code, len(self.b))
             self.b[:, s] = draw_slopes(A[:, 0, 0], B[:, 0], self.q[s], rng)
             b = b - precision * t * self.b[series.code, s]
-        u, self.energy[s] = law.draw(b, rng)
-        self.u[:, s] = u[series.node]
+        if len(self.factors.p):
+            self.factors.draw_loadings(s, g, law, b + shared, rng)
+            b = b + shared - precision * (g @ self.factors.loading[:, s])
+        return (law.draw(b, rng) / [1.0, np.sqrt(self.length[:, s].prod())]).T
 
     def _intercepts_of(self, s: int, series: Series) -> Array:
         """Return a (1 + d t) of one latent column at the times of groups (M,)."""
@@ -333,7 +378,7 @@ class RowEffects:
         """Return, per column, squares in units of their prior sd, and their number (D, 2).
 
         A move along the scale of a column multiplies a, m and 1 / sqrt(c) with it, rows and columns
-        of Omega, f, h, b, u and its velocity: of the first and third the change of density and
+        of Omega, f, h, b, L, u and its velocity: of the first and third the change of density and
         volume cancels but for that of normals m and 1 / sqrt(c) of variances 1 and 1/2.
         """
         found = np.zeros((len(spans), 2))
@@ -346,6 +391,8 @@ class RowEffects:
                 found[d, 1] += 2 * times * self.m[at].size + self.b[:, at].size
                 found[d, 0] += float(np.sum(self.b[:, at] ** 2 / self.q[at]))
                 found[d, 0] += float(np.sum(self.energy[at]))
+                own = self.factors.loading[:, at]
+                found[d] += float(np.sum(own**2 / self.factors.p[:, None])), own.size
             if len(self.f):
                 R = knots_precision(self.knots)
                 curves = len(self.f) * (1 + len(self.h) * self.led[at])
@@ -365,12 +412,14 @@ class RowEffects:
         self.b *= factor
         self.f *= factor
         self.h *= factor
+        self.factors.loading *= factor
 
     def pack(self) -> dict[str, Array]:
         """Return it as named arrays: those of fits of before, where there are no predictors."""
         names = [name for name in DRAWN if name not in ("h", "r") or self.given.at.size]
         arrays = {f"effects.{name}": getattr(self, name) for name in ("at", "code", "time", *names)}
-        return arrays | self.given.pack() | {"effects.step": np.array(self.step, dtype=np.float64)}
+        arrays |= self.given.pack() | self.factors.pack()
+        return arrays | {"effects.step": np.array(self.step, dtype=np.float64)}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes) -> Self:
@@ -404,5 +453,6 @@ class RowEffects:
             np.linalg.cholesky(omega)
         except np.linalg.LinAlgError:
             raise ValueError("'effects.omega' is not positive definite") from None
-        rest = u, v, length, b, d, q, f, p, h, r, knots, step, np.zeros(S), given
+        factors = FactorSeries.unpack(arrays, len(time), S)
+        rest = u, v, length, b, d, q, f, p, h, r, knots, step, np.zeros(S), given, factors
         return cls(at, sizes.latent, code, time, a, m, c, omega, *rest)

@@ -178,11 +178,10 @@ class SeriesLaw:
         A = [[np.bincount(code, self.seen * left[:, i] * X[:, j], n) for j in of] for i in of]
         return np.array(A).T, np.array([np.bincount(code, left[:, i] * b, n) for i in of]).T
 
-    def draw(self, b: Array, rng: np.random.Generator) -> tuple[Array, float]:
-        """Return a draw (M,), and its squares in units of the prior's sd, 2 M with its velocity."""
+    def draw(self, b: Array, rng: np.random.Generator) -> Array:
+        """Return a draw (M, 2) of u and sqrt(l k) du/dt."""
         half = self.half(b) + rng.standard_normal(2 * b.size)
-        u = dtbtrs(self.factor, half[:, None], uplo="L", trans="T")[0][::2, 0]
-        return u, float(half @ half - self.seen @ u**2)
+        return np.asarray(dtbtrs(self.factor, half[:, None], uplo="L", trans="T")[0]).reshape(-1, 2)
 
 
 def intercept_law(A: Array, B: Array, q: float) -> tuple[Array, Array]:
