@@ -21,6 +21,7 @@ from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.sampling import sample
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.factor_series import FactorSeries, OwnSeries
 from glfm_cli.latent.given import GroupPredictors
 from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.glfm.state import GlfmConfig
@@ -69,8 +70,9 @@ def test_a_series_is_an_autoregression_within_groups(
     law, b = SeriesLaw(series.precision(lengths), v, series.sums(seen)), series.sums(seen * e)
     drawn, squares = np.empty((5_000, code.size)), np.empty(5_000)
     for n in range(len(drawn)):
-        u, squares[n] = law.draw(b, rng)
-        drawn[n] = u[series.node]
+        x = law.draw(b, rng).T / [[1.0], [np.sqrt(lengths[0] * lengths[1])]]
+        own = OwnSeries(x[None], np.array([lengths]).T, np.array([v]))
+        drawn[n], squares[n] = x[0, series.node], own.energy(series)[0]
     whole = np.linalg.slogdet(np.eye(len(K)) + K * seen)[1]
     assert law.log_ratio == pytest.approx(whole, abs=1e-6)
     assert np.sum(law.half(b) ** 2) == pytest.approx(seen * e @ cov @ (seen * e), abs=1e-6)
@@ -220,7 +222,7 @@ def test_slopes_go_with_intercepts_as_dense_laws_say(
     V = (V + 0.3 * np.eye(10))[np.ix_(at, at)]
     away = np.empty(800)
     for n in range(away.size):
-        effects._draw_series(0, series, shapes, e, seen, rng)
+        effects._draw_series(0, series, shapes, np.zeros((10, 0)), e, seen, rng)
         a = effects.a[CODE, 0]
         X, rest = (a * t)[at], (e - a - curve(effects.knots, effects.f, TIME)[:, 0])[at]
         precision = X @ np.linalg.solve(V, X) + 10.0
@@ -337,7 +339,7 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
         effects.f[:], effects.a[:], effects.d[:] = common, own, 0.3
         rng: Any = Scripted([way * one for one in step], u)
         shapes = curve(effects.knots, np.eye(10), series.time)
-        effects._draw_series(0, series, shapes, e, seen / noise, rng)
+        effects._draw_series(0, series, shapes, np.zeros((10, 0)), e, seen / noise, rng)
         return [effects.v[0], effects.q[0], *effects.length[:, 0]] != pytest.approx(start)
 
     ratio = log_density(*before * np.exp(step)) - log_density(*before)
@@ -368,8 +370,16 @@ def test_slopes_are_on_the_scale_of_their_column(seed: int) -> None:
     of_h = np.diagonal(effects.h[0].T @ np.linalg.solve(R, effects.h[0])) / effects.r[0]
     more = effects.scale_group(((0, 1), (1, 3)))[:, 0] - after[:, 0] - more
     assert more == pytest.approx([of_h[0], of_h[1:].sum()], rel=1e-4)
+    before = effects.scale_group(((0, 1), (1, 3)))
+    shared, loading = FactorSeries.none(10, 3, 2), rng.normal(size=(2, 3))
+    effects.factors = replace(shared, loading=loading.copy(), p=np.array([0.3, 2.0]))
+    more = effects.scale_group(((0, 1), (1, 3))) - before
+    of_loadings = np.sum(loading**2 / [[0.3], [2.0]], axis=0)
+    assert more[:, 0] == pytest.approx([of_loadings[0], of_loadings[1:].sum()])
+    assert list(more[:, 1]) == [2, 4]
     b, f, h = effects.b.copy(), effects.f.copy(), effects.h.copy()
     effects.rescale(np.array([2.0, 3.0, 3.0]))
+    assert effects.factors.loading == pytest.approx(loading * [2.0, 3.0, 3.0])
     assert effects.b == pytest.approx(b * [2.0, 3.0, 3.0])
     assert effects.f == pytest.approx(f * [2.0, 3.0, 3.0])
     assert effects.h == pytest.approx(h * [2.0, 3.0, 3.0])
@@ -455,6 +465,20 @@ def draw_effects(effects: RowEffects, rng: np.random.Generator) -> None:
         effects.q[:] = np.abs(rng.standard_cauchy(S)) ** 2
         effects.b[:] = np.sqrt(effects.q) * rng.standard_normal((G, S))
         effects.d[:] = np.sqrt(0.1) * rng.standard_normal(S)
+        draw_factors(effects.factors, effects.step, rng)
+
+
+def draw_factors(shared: FactorSeries, step: float, rng: np.random.Generator) -> None:
+    """Put a draw of the prior into shared series, by dense matrices."""
+    shared.p[:] = np.abs(rng.standard_cauchy(shared.p.size)) ** 2
+    shared.loading[:] = np.sqrt(shared.p)[:, None] * rng.standard_normal(shared.loading.shape)
+    wide = np.array([[1.5], [2.0]]) * rng.standard_normal(shared.length.shape)
+    shared.length[:] = np.array([[5.0], [0.5]]) * np.exp(wide)
+    for k in range(shared.p.size):
+        K = smooth(TIME, step, tuple(shared.length[:, k]))
+        values, vectors = np.linalg.eigh(np.where(CODE[:, None] == CODE, K, 0.0))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        shared.g[:, k] = root @ rng.standard_normal(CODE.size)
 
 
 def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
@@ -483,20 +507,28 @@ def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
     }
     if len(effects.u):
         found["v"] = odd(np.log(effects.v))
-        found["length"] = odd(np.log(effects.length)).ravel()
+        found["length"] = odd(np.log(effects.length)).sum(axis=1)
         found["q"] = odd(np.log(effects.q))
         found["p"] = odd(np.log(effects.p))
-        found["f"] = odd(effects.f / np.sqrt(effects.p)).sum(axis=0)
-        found["f square"] = even(effects.f / np.sqrt(effects.p)).sum(axis=0)
+        f, b = effects.f / np.sqrt(effects.p), effects.b / np.sqrt(effects.q)
+        found["f"] = [odd(f).sum(), even(f).sum()]
         found["r"] = odd(np.log(effects.r[0]))
         h = effects.h[0] / np.sqrt(effects.r[0])
         found["h"] = [odd(h).sum(), even(h).sum(), (odd(effects.f) * odd(effects.h[0])).sum()]
-        found["b"] = odd(effects.b / np.sqrt(effects.q)).sum(axis=0)
+        found["b"] = [odd(b).sum(), even(b).sum()]
         found["d"] = [odd(effects.d).sum(), even(effects.d).sum()]
-        found["b square"] = even(effects.b / np.sqrt(effects.q)).sum(axis=0)
         u = effects.u / np.sqrt(effects.v)
         found["u square"] = even(u).sum(axis=0)
         found["u next"] = (odd(u[[2, 1, 6]]) * odd(u[[5, 4, 7]])).sum(axis=0)
+        factors = effects.factors
+        g, L = factors.g, factors.loading / np.sqrt(factors.p)[:, None]
+        found["shared p"] = odd(np.log(factors.p))
+        found["shared length"] = odd(np.log(factors.length)).sum(axis=1)
+        found["g square"] = even(g).sum(axis=0)
+        found["g next"] = (odd(g[[2, 1, 6]]) * odd(g[[5, 4, 7]])).sum(axis=0)
+        found["g along u"] = [(odd(g) * odd(u).sum(axis=1, keepdims=True)).sum()]
+        found["loading"] = even(L).sum(axis=1)
+        found["y along loadings"] = [(odd(y) * odd(factors.shift()) * at).sum()]
     names = [f"{name} {i}" for name, part in found.items() for i in range(len(part))]
     return names, np.concatenate([np.asarray(part, dtype=float) for part in found.values()])
 

@@ -231,9 +231,10 @@ class FactorSeries:
             both = (of[:, None] * of).reshape(K * K, -1)
             for i, j in np.ndindex(2, 2):
                 for whole, part in (diagonal, 0), (below, 1):
-                    own_part = np.array([one[part][i, j] for one in Q])
-                    whole[:, i, :, j] += (both @ own_part).reshape(K, K, M)
-            b += np.tensordot(of, np.array([one.times(z[s]) for s, one in zip(at, Q, strict=True)]), 1)
+                    each = np.array([one[part][i, j] for one in Q])
+                    whole[:, i, :, j] += (both @ each).reshape(K, K, M)
+            told = np.array([one.times(z[s]) for s, one in zip(at, Q, strict=True)])
+            b += np.tensordot(of, told, 1)
         for k in range(K):
             prior = Blocks.of_series(series, self.length[:, k], 1.0)
             diagonal[k, :, k] += prior.diagonal

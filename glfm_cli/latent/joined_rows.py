@@ -121,9 +121,8 @@ class RowsToJoin:
             law = SeriesLaw(series.precision(fitted.length[:, s]), fitted.v[s], precision)
             if len(self.b):
                 if self.new:
-                    G = len(fitted.a)
-                    A, B = law.lines(b, t, series.code, n)
-                    self.b[G:, s] = draw_slopes(A[G:, 0, 0], B[G:, 0], fitted.q[s], rng)
+                    A, B = (one[len(fitted.a) :] for one in law.lines(b, t, series.code, n))
+                    self.b[len(fitted.a) :, s] = draw_slopes(A[:, 0, 0], B[:, 0], fitted.q[s], rng)
                 b -= np.bincount(node, seen[: self.n, s] * self.slopes[:, s], b.size)
             x.append((law.draw(b, rng) / [1.0, np.sqrt(fitted.length[:, s].prod())]).T)
         own = OwnSeries(np.array(x), fitted.length, fitted.v)
@@ -132,8 +131,8 @@ class RowsToJoin:
             rest = np.concatenate([e - self.slopes, known]) - own.x[:, 0, series.node].T
             free = np.concatenate([seen[: self.n], np.zeros_like(known)])
             G = factors.given_own(series, self.g, rest, free, rng, self.held_at)
-            G, x_all = factors.given_sums(series, G, own, rng, self.held_at)
-            self.g, own = G[:, 0].T, own._replace(x=x_all)
+            G, own_x = factors.given_sums(series, G, own, rng, self.held_at)
+            self.g, own = G[:, 0].T, own._replace(x=own_x)
         self.u[:] = own.x[:, 0, node].T
 
 

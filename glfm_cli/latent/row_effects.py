@@ -17,12 +17,12 @@ go with intercepts, by d, let groups part, or come together, as time goes on; u 
 autoregression of second order in continuous time, with real roots: of first order where k is far
 below the steps, differentiable with correlation (1 + r / l) e^(-r / l) where k = l. With its
 velocity it is Markov: the precision of both is banded in the order of time; series g that columns
-share are in factor_series.py. All is drawn exactly, given the residuals of observed cells,
-e = y - eta of the model ~ N(w, noise): a jointly over columns, with b and u integrated out; so v, l,
-k and q by Metropolis steps; f and every h with a of the column integrated out besides, then a; d
-with b and u, b and L with u integrated out; u by one factorisation a column, then g, and u again.
-Without times there are no f, h, b, d, g and u, without groups no f, h, a, b and d. Latent columns
-of x have no h.
+share are in factor_series.py. All is drawn exactly, given the residuals e = y - eta of the model,
+of observed cells ~ N(w, noise): a jointly over columns, with b and u integrated out; so v, l, k and
+q by Metropolis steps; f and every h with a of the column integrated out besides, then a; d with b
+and u, b and L with u integrated out; u by one factorisation a column, then g, and u again. Without
+times there are no f, h, b, d, g and u, without groups no f, h, a, b and d. Latent columns of x have
+no h.
 
 Cost of a sweep: O(G S^3 + N S). Memory: G S + N S doubles.
 """
