@@ -55,14 +55,12 @@ def moments(draw: Any, n: int) -> tuple[Array, Array]:
 
 def dense(lengths: Array, v: float = 1.0) -> Array:
     """Return the covariance (2 M, 2 M) of a series, then its velocity, at the times of groups."""
-    (l, k), gap = lengths, lengths[0] - lengths[1]
+    (long, short), gap = lengths, lengths[0] - lengths[1]
     away = (SERIES.time[:, None] - SERIES.time) / SERIES.step
     r, sign = np.abs(away), np.sign(away)
-    slow, fast = np.exp(-r / l), np.exp(-r / k)
-    value, slope = (l * slow - k * fast) / gap, (fast - slow) / gap
-    whole = np.block(
-        [[value, -sign * slope], [sign * slope, (fast / k - slow / l) / gap]]
-    )
+    slow, fast = np.exp(-r / long), np.exp(-r / short)
+    value, slope = (long * slow - short * fast) / gap, (fast - slow) / gap
+    whole = np.block([[value, -sign * slope], [sign * slope, (fast / short - slow / long) / gap]])
     same = np.tile(SERIES.code[:, None] == SERIES.code, (2, 2))
     return v * np.where(same, whole, 0.0)
 
@@ -126,20 +124,21 @@ def test_series_given_the_own_of_columns_have_their_dense_law(
     rng = np.random.default_rng(seed)
     e, seen = rng.normal(size=(CODE.size, S)), rng.gamma(2.0, size=(CODE.size, S))
     seen[1, 2] = seen[4, 0] = 0.0
-    g = rng.normal(size=(M, K))
+    g, rows = rng.normal(size=(M, K)), np.eye(M)[SERIES.node]
 
-    def draw(rng: Any) -> Array:
-        return shared().given_own(SERIES, g, e, seen, rng)[0]
+    def expected(k: int, other: Array) -> tuple[Array, Array]:
+        """Return mean and covariance of one of the two given the other (M,)."""
+        rest = e - np.outer(other[SERIES.node], LOADING[1 - k])
+        precision = np.zeros((2 * M, 2 * M))
+        precision[:M, :M] = rows.T @ (rows * (seen @ LOADING[k] ** 2)[:, None])
+        cov = np.linalg.inv(np.linalg.inv(dense(LENGTH[:, k])) + precision)
+        return cov[:, :M] @ rows.T @ ((seen * rest) @ LOADING[k]), cov
 
-    mean, cov = moments(draw, 2 * M)
-    rows = np.eye(M)[SERIES.node]
-    precision = rows.T @ (rows * (seen @ LOADING[0] ** 2)[:, None])
-    whole = np.zeros((2 * M, 2 * M))
-    whole[:M, :M] = precision
-    told = rows.T @ ((seen * (e - np.outer(g[SERIES.node, 1], LOADING[1]))) @ LOADING[0])
-    expected = np.linalg.inv(np.linalg.inv(dense(LENGTH[:, 0])) + whole)
-    assert cov == pytest.approx(expected, abs=1e-6)
-    assert mean == pytest.approx(expected[:, :M] @ told, abs=1e-6)
+    mean, cov = moments(lambda rng: shared().given_own(SERIES, g, e, seen, rng)[0], 2 * M)
+    assert mean == pytest.approx(expected(0, g[:, 1])[0], abs=1e-6)
+    assert cov == pytest.approx(expected(0, g[:, 1])[1], abs=1e-6)
+    first, second = shared().given_own(SERIES, g, e, seen, Directions())
+    assert second.ravel() == pytest.approx(expected(1, first[0])[0], abs=1e-6)
 
 
 def test_loadings_have_their_dense_law(seed: int) -> None:
@@ -231,8 +230,8 @@ def test_new_rows_follow_shared_series_and_their_own(seed: int) -> None:
     every = np.concatenate([[0.0, 1.0, 3.0], later])
 
     def kernel(lengths: Array) -> Array:
-        (l, k), r = lengths, np.abs(every[:, None] - every) / fitted.step
-        return np.asarray((l * np.exp(-r / l) - k * np.exp(-r / k)) / (l - k))
+        (slow, fast), r = lengths, np.abs(every[:, None] - every) / fitted.step
+        return np.asarray((slow * np.exp(-r / slow) - fast * np.exp(-r / fast)) / (slow - fast))
 
     # Shared and own series at all rows, of which those of the first three are known.
     parts = [kernel(one) for one in LENGTH.T]
