@@ -210,6 +210,37 @@ def test_lengths_move_by_the_ratio_of_dense_posteriors(
     assert not moved(way, u * (1.0 + 1e-7))
 
 
+def test_a_chain_begins_with_what_columns_have_in_common(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    series = Series.of(np.zeros(40, dtype=np.int64), rng.permutation(40).astype(float))
+    lines = np.array([[1.0, 0.5, -1.0, 0.2], [0.3, -0.8, 0.6, 1.0]])
+    t = series.time[series.node]
+    y = np.column_stack([t - 19.5, np.abs(t - 19.5) - 10.0]) @ lines
+    observed = np.ones(y.shape, dtype=bool)
+    observed[np.isin(t, [5, 6, 7, 30]), 1] = False
+    start = FactorSeries.begin(series, np.where(observed, y, 99.0), observed)
+    assert start.g.shape == (40, 2)
+    assert np.mean(start.g**2, axis=0) == pytest.approx(1.0)
+    assert start.shift() == pytest.approx(y - y.mean(axis=0), abs=1e-6)
+
+
+def test_columns_own_series_are_what_shared_ones_leave(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    effects = RowEffects.start(Groups(CODE, (), TIME), tuple((s, s + 1) for s in range(S)))
+    effects.v[:], effects.length[:] = OWN_V, OWN_LENGTH
+    effects.factors = replace(shared(), g=rng.normal(size=(CODE.size, K)))
+    before, g, x = effects.copy(), rng.normal(size=(M, K)), rng.normal(size=(S, 2, M))
+    e, seen = rng.normal(size=(CODE.size, S)), np.ones((CODE.size, S))
+    effects._draw_shared(SERIES, g, x, e, seen, np.random.default_rng(1))
+    again, rng = before.factors, np.random.default_rng(1)
+    G = again.given_own(SERIES, g, e - x[:, 0, SERIES.node].T, seen, rng)
+    G, x = again.given_sums(SERIES, G, OwnSeries(x, OWN_LENGTH, OWN_V), rng)
+    assert effects.u == pytest.approx(x[:, 0, SERIES.node].T)
+    assert effects.factors.g == pytest.approx(G[:, 0, SERIES.node].T)
+    assert effects.energy == pytest.approx(OwnSeries(x, OWN_LENGTH, OWN_V).energy(SERIES))
+    assert before.factors.g is not effects.factors.g
+
+
 def test_new_rows_follow_shared_series_and_their_own(seed: int) -> None:
     rng = np.random.default_rng(seed)
     groups = Groups(np.zeros(3, dtype=np.int64), (), np.array([0.0, 1.0, 3.0]))
