@@ -53,13 +53,14 @@ class Blocks(NamedTuple):
     @classmethod
     def of_series(cls, series: Series, lengths: Array, v: float) -> Blocks:
         """Return the precision of (u, du/dt) of variance v; time in median steps."""
-        parts, root = series.precision(lengths)[0].reshape(4, -1, 2), np.sqrt(np.prod(lengths))
-        diagonal = np.array([[parts[0, :, 0], parts[1, :, 0]], [parts[1, :, 0], parts[0, :, 1]]])
-        below = np.array([[parts[2, :, 0], parts[1, :, 1]], [parts[3, :, 0], parts[2, :, 1]]])
-        scale = np.array([[1.0, root], [root, root**2]])[:, :, None] / v
-        diagonal *= scale
-        below *= scale
-        return cls(diagonal, below)
+        band, root = series.precision(lengths)[0].T, np.sqrt(np.prod(lengths))
+        x, y = np.ascontiguousarray(band.reshape(-1, 8).T).reshape(2, 4, -1) / v
+        y[0] *= root**2  # x of values, y of velocities, each by both
+        y[2] *= root**2
+        for own in x[1], x[3], y[1]:
+            own *= root
+        diagonal = np.array([[x[0], x[1]], [x[1], y[0]]])
+        return cls(diagonal, np.array([[x[2], y[1]], [x[3], y[2]]]))
 
     def times(self, x: Array) -> Array:
         """Return the product with x (w, M)."""

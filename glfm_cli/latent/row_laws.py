@@ -19,14 +19,16 @@ class Series(NamedTuple):
     """The times of groups, in order; rows of a group at the same time share one.
 
     node : (N,) the number of each row's time;  code, time : (M,)
-    gap : (M,) time since the one before in the group, in median steps, infinite at the first
+    gaps : (U,) different times since the one before in the group, in median steps, infinite ones
+        of the first in a group among them;  which : (M,) of them is that of a time
     step : the median step
     """
 
     node: Array
     code: Array
     time: Array
-    gap: Array
+    gaps: Array
+    which: Array
     step: float
 
     @classmethod
@@ -42,7 +44,8 @@ class Series(NamedTuple):
             steps = gap[first & np.isfinite(gap)]
             step = float(np.median(steps)) if steps.size else 1.0
         at = order[first]
-        return cls(node, code[at], time[at], gap[first] / step, step)
+        gaps, which = np.unique(gap[first] / step, return_inverse=True)
+        return cls(node, code[at], time[at], gaps, which, step)
 
     def sums(self, values: Array) -> Array:
         """Return the sums (M,) of what rows (N,) have, over those of each time."""
@@ -57,21 +60,26 @@ class Series(NamedTuple):
         slow, fast = 1.0 / np.max(lengths), 1.0 / np.min(lengths)
         fast = max(fast, slow * (1.0 + 1e-7))  # in place of the limit at equal lengths
         root = np.sqrt(slow * fast)
-        gap = np.maximum(self.gap, CLOSEST / root)
+        gap = np.maximum(self.gaps, CLOSEST / root)
         one = np.exp(-slow * gap)
         both = one * -np.expm1((slow - fast) * gap) / (fast - slow)
         A = np.array([[one + slow * both, root * both], [-root * both, one - fast * both]])
         a, b, d = A[0, 0], A[0, 1], A[1, 1]
         first, other, beside = 1.0 - a * a - b * b, 1.0 - b * b - d * d, b * (a - d)
         size = first * other - beside**2
-        P = np.array([[other, -beside], [-beside, first]]) / size
-        cross = np.einsum("ijn,jkn->ikn", P, A)[..., 1:]  # of x_n by x_(n-1), less its sign
-        P[..., :-1] += np.einsum("jin,jkn->ikn", A[..., 1:], cross)
-        band = np.zeros((4, gap.size, 2), order="F")
-        band[0], band[1, :, 0] = np.array([P[0, 0], P[1, 1]]).T, P[0, 1]
-        band[1, :-1, 1], band[3, :-1, 0] = -cross[0, 1], -cross[1, 0]
-        band[2, :-1] = -np.array([cross[0, 0], cross[1, 1]]).T
-        return band.reshape(4, -1), -float(np.log(size).sum())
+        own = np.array([[other, -beside], [-beside, first]]) / size
+        cross = np.einsum("ijn,jkn->ikn", own, A)  # of x_n by x_(n-1), less its sign
+        onto, later = np.einsum("jin,jkn->ikn", A, cross), self.which[1:]
+        band = np.zeros((self.which.size, 2, 4))
+        for i in range(2):
+            band[:, i, 0] = own[i, i, self.which]
+            band[:-1, i, 0] += onto[i, i, later]
+            band[:-1, i, 2] = -cross[i, i, later]
+        band[:, 0, 1] = own[0, 1, self.which]
+        band[:-1, 0, 1] += onto[0, 1, later]
+        band[:-1, 1, 1], band[:-1, 0, 3] = -cross[0, 1, later], -cross[1, 0, later]
+        times = np.bincount(self.which, minlength=gap.size)
+        return band.reshape(-1, 4).T, -float(times @ np.log(size))
 
 
 def knots_of(time: Array, groups: int) -> Array:
@@ -133,7 +141,7 @@ class SeriesLaw:
         band = prior[0] / v
         band[0, ::2] += seen
         self.seen = seen
-        self.factor, status = dpbtrf(band, lower=1)
+        self.factor, status = dpbtrf(band, lower=1, overwrite_ab=1)
         if status != 0:
             raise np.linalg.LinAlgError("the precision of a series is not positive definite")
         # The log of the ratio of determinants, of what is seen to the prior.
@@ -147,9 +155,9 @@ class SeriesLaw:
 
     def left(self, X: Array) -> Array:
         """Return V^-1 X / seen (M, k) = X - Q^-1 (seen X),  V = K v + diag(1 / seen)."""
-        wide = np.zeros((2 * len(X), X.shape[1]))
+        wide = np.zeros((2 * len(X), X.shape[1]), order="F")
         wide[::2] = self.seen[:, None] * X
-        return X - dpbtrs(self.factor, wide, lower=1)[0][::2]
+        return X - dpbtrs(self.factor, wide, lower=1, overwrite_b=1)[0][::2]
 
     def shared(
         self, b: Array, own: Array, prior: Array, X: Array, code: Array
