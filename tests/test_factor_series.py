@@ -224,6 +224,31 @@ def test_a_chain_begins_with_what_columns_have_in_common(seed: int) -> None:
     assert start.shift() == pytest.approx(y - y.mean(axis=0), abs=1e-6)
 
 
+def groups_apart() -> tuple[RowEffects, Array]:
+    """Return effects of 100 groups of two rows, and shared series (200, 1) that tell them apart."""
+    code, time = np.repeat(np.arange(100), 2), np.tile([0.0, 1.0], 100)
+    groups = Groups(code, tuple(str(g) for g in range(100)), time)
+    g = np.where(code % 2, 1.0, -1.0)[:, None]
+    return RowEffects.start(groups, ((0, 1), (1, 2))), g
+
+
+def test_intercepts_are_what_shared_series_leave(seed: int) -> None:
+    effects, g = groups_apart()
+    effects.omega[:], effects.v[:], effects.q[:] = 25.0 * np.eye(2), 1e-4, 1e-4
+    load, lengths = np.array([[5.0, -3.0]]), np.array([[9.0], [1.0]])
+    effects.factors = FactorSeries(g, load, np.ones(1), lengths)
+    e, noise = g @ load, np.full(2, 1e-4)
+    effects.update(e, np.ones_like(e), noise, np.random.default_rng(seed))
+    assert np.all(np.diagonal(effects.omega) < 1.0)  # of intercepts that are 0
+
+
+def test_a_chain_begins_with_what_intercepts_leave(seed: int) -> None:
+    effects, g = groups_apart()
+    y = 3.0 * g @ np.ones((1, 2))
+    effects.begin(y, np.ones(y.shape, dtype=bool), np.random.default_rng(seed))
+    assert np.std(effects.factors.shift()) < 0.5
+
+
 def test_columns_own_series_are_what_shared_ones_leave(seed: int) -> None:
     rng = np.random.default_rng(seed)
     effects = RowEffects.start(Groups(CODE, (), TIME), tuple((s, s + 1) for s in range(S)))
@@ -239,6 +264,7 @@ def test_columns_own_series_are_what_shared_ones_leave(seed: int) -> None:
     assert effects.factors.g == pytest.approx(G[:, 0, SERIES.node].T)
     assert effects.energy == pytest.approx(OwnSeries(x, OWN_LENGTH, OWN_V).energy(SERIES))
     assert before.factors.g is not effects.factors.g
+    assert np.all(before.factors.p != effects.factors.p)
 
 
 def test_new_rows_follow_shared_series_and_their_own(seed: int) -> None:

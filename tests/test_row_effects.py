@@ -113,6 +113,9 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     fitted.f[:, 0] = [0.4, -0.6, 1.0]  # at 0, 1 and 3
     fitted.h[0, :, 0] = [0.5, 0.2, -0.3]
     assert fitted.step == 1.5
+    g = np.array([[0.9], [-0.2], [1.1], [0.0]])
+    load, lengths = np.array([[0.8, 0.0]]), np.array([[3.0], [1.2]])
+    fitted.factors = FactorSeries(g, load, np.ones(1), lengths)
     # Two rows of the first group, the second of them unseen, and two of a new one.
     later = np.array([2.0, 4.5, 0.0, 1.5])
     of_x[:, 2] = [7.0, np.nan, np.nan, 2.5]  # of groups that the fit has, what it knew
@@ -120,30 +123,36 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     rows = RowsToJoin(fitted, groups, of_x)
     e, seen = np.array([[1.2], [9.0], [1.0], [0.4]]), np.array([[1], [0], [1], [1]])
     noise, both = np.array([0.4, 1.0, 1.0]), np.zeros((4, 2))
-    drawn = np.empty((4_000, 4))
+    drawn = np.empty((6_000, 4))
     for one in drawn:
         rows.update(np.hstack([e, both]), np.hstack([seen, both]), noise, rng)
         assert np.all(rows.w[:, 1] == 0.0)
         one[:] = rows.w[:, 0]
     every = np.concatenate([time[:3], later])
     code = np.array([0, 0, 0, 0, 0, 1, 1])
-    cov = 0.7 * smooth(every, 1.5, (2.0, 0.8)) * (code[:, None] == code)
-    t = (every - time.mean()) / time.std()
-    load = 1.0 + 0.4 * t
-    cov[5:, 5:] += 0.9 * np.outer(load[5:], load[5:]) + 0.5 * np.outer(t[5:], t[5:])
-    mean = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.2, 0.2]) * load
-    mean[3:5] += 0.3 * t[3:5]
+    t = ((every - time.mean()) / time.std())[3:]
+    slope = 1.0 + 0.4 * t
+    mean = np.array([0.5, 0.5, 0.2, 0.2]) * slope
+    mean[:2] += 0.3 * t[:2]
     common = curve(fitted.knots, fitted.f, later)[:, 0]
-    mean[3:] += common + curve(fitted.knots, fitted.h[0], later)[:, 0] * [-1.0, -1.0, 0.5, 0.5]
+    mean += common + curve(fitted.knots, fitted.h[0], later)[:, 0] * [-1.0, -1.0, 0.5, 0.5]
+    cov = np.zeros((4, 4))
+    cov[2:, 2:] = 0.9 * np.outer(slope[2:], slope[2:]) + 0.5 * np.outer(t[2:], t[2:])
+    # What the rows of the fit say of the series of the column, and of the shared one.
+    parts = (1.0, 0.7, fitted.u[:3, 0], (2.0, 0.8)), (0.8, 1.0, g[:3, 0], (3.0, 1.2))
+    for weight, v, x, own in parts:
+        K = v * smooth(every, 1.5, own) * (code[:, None] == code)
+        gain = K[3:, :3] @ np.linalg.inv(K[:3, :3])
+        mean += weight * gain @ x
+        cov += weight**2 * (K[3:, 3:] - gain @ K[:3, 3:])
     # With second derivatives of 0 at both ends, and straight beyond the last.
     assert common[2] == pytest.approx(0.4)
     assert common[1] == pytest.approx(1.0 + 1.5 * (0.8 + 2.0 * (0.8 + 1.0) / (2.0 * 3.0)))
-    at = [0, 1, 2, 3, 5, 6]
-    known = np.concatenate([[1.0, 0.3, -0.4], e[[0, 2, 3], 0]])
-    noises = np.diag([0.0, 0.0, 0.0, 0.4, 0.4, 0.4])
-    gain = cov[3:, at] @ np.linalg.inv(cov[np.ix_(at, at)] + noises)
-    assert drawn.mean(axis=0) == pytest.approx(mean[3:] + gain @ (known - mean[at]), abs=0.06)
-    assert np.cov(drawn.T) == pytest.approx(cov[3:, 3:] - gain @ cov[at, 3:], abs=0.06)
+    at = [0, 2, 3]
+    gain = cov[:, at] @ np.linalg.inv(cov[np.ix_(at, at)] + 0.4 * np.eye(3))
+    assert drawn.mean(axis=0) == pytest.approx(mean + gain @ (e[at, 0] - mean[at]), abs=0.06)
+    assert np.cov(drawn.T) == pytest.approx(cov - gain @ cov[at], abs=0.07)
+
 
 
 def test_what_rows_say_of_intercepts_and_slopes_is_that_of_dense_laws(seed: int) -> None:
