@@ -16,6 +16,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.related import Relations
 
+MOST_NAMED = 3
 LEAST_EXPECTED = 10.0  # groups whose values would differ by chance, where in fact none do
 
 
@@ -28,7 +29,7 @@ def with_group_levels(data: Data) -> Data:
     if data.groups is None or not data.groups.n:
         return data
     code, ruled = data.groups.code, Relations.of(data.columns, as_stated=True).numbers
-    columns, notes = list(data.columns), list(data.notes)
+    columns, told = list(data.columns), []
     for d, encoded in enumerate(columns):
         found = encoded.column.group_level
         if found is None:
@@ -38,11 +39,13 @@ def with_group_levels(data: Data) -> Data:
             column = replace(encoded.column, group_level=found)
             columns[d] = encoded = replace(encoded, column=column)
             if found and encoded.requested.any():
-                about = "the same in all rows of each group, and completed so"
-                notes.append(f"column '{column.name}': {about}")
+                told.append(f"'{column.name}'")
         if found:
             columns[d] = _with_known(encoded, code)
-    return replace(data, columns=tuple(columns), notes=tuple(notes))
+    more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
+    named = f"{', '.join(told[:MOST_NAMED])}{more}"
+    notes = (f"{named}: the same in all rows of each group, and completed so",) if told else ()
+    return replace(data, columns=tuple(columns), notes=(*data.notes, *notes))
 
 
 def is_group_level(x: Array, code: Array) -> bool:
