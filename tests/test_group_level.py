@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glfm_cli import impute, load_fit
+from glfm_cli import impute, load_fit, suggest
 from glfm_cli.arrays import Array, Groups
 from glfm_cli.completion import prepare
 from glfm_cli.encoding import encode, first_of_group, settle, with_known
@@ -181,3 +181,11 @@ def test_forecasts_that_correct_are_of_whole_groups_once_each() -> None:
         np.testing.assert_array_equal(x, problem.xs[d][rows][at])
         n_hidden += groups.size
     assert 5 < n_hidden < 35  # half of 40 schools
+
+
+def test_a_group_is_asked_for_once() -> None:
+    table, true = schools()
+    found = suggest(table, TYPES, count=12, columns=["size"], **SHORT).to_table()
+    row = found["row"].to_numpy() - 1
+    assert np.all(true["part"][row] == 0)
+    assert len(set(true["school"][row])) == found.num_rows == 10
