@@ -278,3 +278,14 @@ def test_what_is_a_little_above_the_goal_is_not_said_to_be_it() -> None:
         said = Precision(9, 4, typical, 0.4, 0.0, 0.12).summary()
         assert f"would move by {shown} of a cell's" in said
         assert "For 0.12 take --chains" in said
+
+
+def test_tables_need_chains_that_settled_and_no_precise_estimates() -> None:
+    assert precision().of_tables(20) == (
+        True, "Good: each of the 20 tables has a draw of its own.",
+    )  # fmt: skip
+    good, said = precision(drift=0.2).of_tables(20)
+    assert not good
+    assert said.startswith("Not settled: the second halves of the chains differ from the first")
+    for other in (precision(typical=0.1), precision(typical=np.nan), precision(cells=0)):
+        assert other.of_tables(20) == (other.good, other.summary())

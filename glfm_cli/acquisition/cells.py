@@ -11,7 +11,7 @@ import pyarrow as pa
 from glfm_cli.acquisition.greedy import Group, gains
 from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix import Pairs, predict_pairs
-from glfm_cli.encoding import Data, Ids
+from glfm_cli.encoding import Data, Ids, first_of_group
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import predict
 
@@ -35,10 +35,19 @@ class TableCells:
 
     @classmethod
     def of(cls, data: Data, ids: pa.Table, columns: Sequence[str] | None) -> TableCells:
-        """Return all missing cells that are to be completed, or those of some columns."""
+        """Return all missing cells that are to be completed, or those of some columns.
+
+        Without those that follow from known ones; of a column of groups the first of each group.
+        """
         names = tuple(encoded.column.name for encoded in data.columns)
         requested = [d for d, name in enumerate(names) if columns is None or name in columns]
-        rows = [np.flatnonzero(data.columns[d].requested) for d in requested]
+        first, rows = first_of_group(data), []
+        for d in requested:
+            missing = np.flatnonzero(data.columns[d].requested)
+            own = ~data.columns[d].observed[missing]
+            if d in first:
+                own &= first[d] == np.arange(missing.size)
+            rows.append(missing[own])
         row = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
         column = np.repeat(requested, [part.size for part in rows]).astype(np.int64)
         order = np.lexsort((column, row))

@@ -136,4 +136,8 @@ def run(
         if as_json:
             console.result_as_json(completion.to_dict())
         seconds = time.monotonic() - began
-        return report(console, completion, seconds=seconds, strict=ctx.params["strict"])
+        tables_alone = (cells, probabilities, plot) == (None, None, None)
+        strict = ctx.params["strict"]
+        return report(
+            console, completion, seconds=seconds, strict=strict, tables_alone=tables_alone
+        )

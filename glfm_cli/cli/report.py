@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 
 
-def report(console: Console, completion: Any, *, seconds: float, strict: bool) -> int:
-    """Say how a completion went, which took so many seconds, and return the exit status."""
+def report(
+    console: Console, completion: Any, *, seconds: float, strict: bool, tables_alone: bool = False
+) -> int:
+    """Say how a completion went, which took so many seconds, and return the exit status.
+
+    tables_alone : whether several versions were written, and no estimates
+    """
     stopped = completion.run.stopped is not None
     versions = getattr(completion, "versions", None)
     compatible = versions.compatible if versions else None
@@ -23,6 +28,8 @@ def report(console: Console, completion: Any, *, seconds: float, strict: bool) -
     judged = completion.precision.summary(completion.run.seconds, stopped=stopped)
     if compatible is not None:  # whose tables are not those of the run
         good, judged = compatible.told.settled, compatible.summary()
+    elif tables_alone and versions and not versions.alike:
+        good, judged = completion.precision.of_tables(len(versions))
     unconverged = strict and not good  # a warning gives the verdict then
     note = f"{completion.in_words()}, {seconds:.1f} s." + ("" if unconverged else f" {judged}")
     fitted = completion.posterior.n_draws > 0  # else a warning says why not

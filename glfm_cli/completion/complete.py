@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion.dependent import TableDraws, settled_marginals
+from glfm_cli.completion.dependent import TableDraws, group_marginals, settled_marginals
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
 from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import ColumnCompletion, Completion
@@ -65,6 +65,7 @@ def complete(
         marginals[d] = marginals[d].among(possible, at + grid)
     rng = Streams(how.seed, 0).get(CELLS)
     joint = TableDraws(posterior, data).draw(rng) if missing and estimate == "draw" else {}
+    marginals |= group_marginals(data, marginals)
     marginals |= settled_marginals(posterior, data, marginals, at + grid)
     values = settle(
         data,

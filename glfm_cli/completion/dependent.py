@@ -8,7 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, Relations, bounds_of, broken_rows, levels_of, settle
+from glfm_cli.encoding import (
+    Data,
+    Relations,
+    bounds_of,
+    broken_rows,
+    first_of_group,
+    levels_of,
+    settle,
+)
 from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Draw, Posterior
@@ -44,7 +52,8 @@ class TableDraws:
             # A draw under which a row can hardly obey is as improbable itself.
             again = self._once(rng, draw if number < TRIES // 2 else choose(rng))
             for d, rows in self.data.missing.items():
-                cells[d] = np.where(wrong[rows], again[d], cells[d])
+                if not self.data.columns[d].column.group_level:  # whose value other rows have, too
+                    cells[d] = np.where(wrong[rows], again[d], cells[d])
         return cells
 
     def _once(self, rng: np.random.Generator, draw: Draw) -> dict[int, Array]:
@@ -68,6 +77,27 @@ def _laws_of_levels(posterior: Posterior, data: Data) -> dict[int, tuple[Array, 
         marginal = predict(posterior, {d: data.missing[d][at]})[d].among(possible[at], ())
         assert marginal.probabilities is not None
         found[d] = at, marginal.probabilities
+    return found
+
+
+def group_marginals(data: Data, marginals: Mapping[int, Marginal]) -> dict[int, Marginal]:
+    """Return the marginals of columns of groups: certain beside a known cell, else one a group."""
+    found = {}
+    for d, like in first_of_group(data).items():
+        x = data.columns[d].x[data.columns[d].requested]
+        known, there = ~np.isnan(x), marginals[d].take(like)
+        p = there.probabilities
+        if p is not None:
+            p = np.where(known[:, None], np.arange(p.shape[1]) == x[:, None], p)
+        ordered = known & ~np.isnan(there.mean)
+        found[d] = Marginal(
+            marginals[d].rows,
+            np.where(ordered, x, there.mean),
+            np.where(ordered, 0.0, there.sd),
+            np.where(ordered[:, None], x[:, None], there.quantiles),
+            p,
+            np.where(known, 0.0, there.relative_error),
+        )
     return found
 
 

@@ -44,7 +44,9 @@ def describe(
     matrix, files = (None, {}) if isinstance(data, Data) else _of_matrix(data, with_data)
     modelled = [
         store.Modelled(
-            *(c.column.name, str(c.column.type), c.index, c.levels, c.column.follows, c.style)
+            *(c.column.name, str(c.column.type), c.index, c.levels, c.column.follows),
+            group_level=bool(c.column.group_level),
+            style=c.style,
         )
         for c in data.columns
     ]

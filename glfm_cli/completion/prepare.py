@@ -100,6 +100,7 @@ def problem_of(
         groups=learnt.groups,
         equations=equations,
         beside=data.beside,
+        group_level=tuple(d for d, one in enumerate(data.columns) if one.column.group_level),
     )
     return problem, found.plan
 

@@ -9,6 +9,7 @@ from glfm_cli.encoding.data import Data, EncodedColumn, NotCompleted
 from glfm_cli.encoding.decode import blank, cell_texts, decode
 from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
+from glfm_cli.encoding.group_level import first_of_group
 from glfm_cli.encoding.groups import predictors_of, time_of
 from glfm_cli.encoding.levels import level_numbers
 from glfm_cli.encoding.new_rows import LearntColumn, encode_rows, with_types

@@ -8,6 +8,7 @@ Which column of a formula is taken for its result, the table tells (related.py).
 `parts_of` is the formula of a sum, of which the estimates of parts from 0 are scaled in place of
 that. `only_if` says in which rows a
 column has values at all. `less_than` bounds a missing cell by the other one (`bounds_of`).
+Columns of groups (group_level.py) come first.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from glfm_cli.encoding.conditions import (
     with_implied_levels,
 )
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
+from glfm_cli.encoding.group_level import alike_in_groups, with_group_levels
 from glfm_cli.encoding.obeyed import can_hold
 from glfm_cli.encoding.related import Relation, Relations, with_followers
 from glfm_cli.encoding.sums import empty_parts, left_for_parts, without_rounding
@@ -51,6 +53,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
         no level.
     """
     relations = Relations.of(data.columns, as_stated=True)
+    data = with_group_levels(data)
     data = replace(data, columns=follow_dates(data.columns))
     if not relations:
         return data
@@ -111,9 +114,10 @@ def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
     data : from `with_known`
     fills : mapping of int to (requested.sum(),) float64; by column, what a model puts there
     """
+    fills = alike_in_groups(data, fills)
     relations = Relations.of(data.columns)
     if not relations:
-        return dict(fills)
+        return fills
     columns = data.columns
     cells = {}
     for d, encoded in enumerate(columns):

@@ -20,10 +20,12 @@ _COUNT = words(
     rooms cars times age days weeks months years hours hrs minutes weekswrk parity pregnancies
     credits points goals week day hour period visit wave occasion session round"""
 )
+_ITEM = re.compile(r"n\W?\d+", re.IGNORECASE)  # one of several, as N1 to N5 of a questionnaire
+_ENDS_AS_NUMBER = re.compile(r".*(?:[\W_](?:nr|no|num|number)|(?<=[a-z])N(?:[Rr]|o|um|umber))")
 _CODE = words(
     """code codes type kind class category cat group region district zone state country zip zipcode
     postcode fips race ethnicity ethnic sex gender status species site centre center arm treatment
-    trt rx hospital school cluster sector industry occupation marital month weekday quarter
+    trt rx hospital school sch cluster sector industry occupation marital month weekday quarter
     target label"""
 )
 _NUMBERED_CODE = frozenset({"code", "codes", "zip", "zipcode", "postcode", "fips"})
@@ -73,7 +75,15 @@ def _has(of: frozenset[str], name: str) -> bool:
     return not of.isdisjoint(parts(name))
 
 
-is_count = partial(_has, _COUNT)
+def is_count(name: str) -> bool:
+    return _has(_COUNT, name) and _ITEM.fullmatch(name) is None
+
+
+def is_number_of_one(name: str) -> bool:
+    """Return whether a name such as `invoice_no` or `pupilNR` is that of what numbers one each."""
+    return _ENDS_AS_NUMBER.fullmatch(name) is not None
+
+
 is_code = partial(_has, _CODE)
 is_numbered_code = partial(_has, _NUMBERED_CODE)
 is_scale = partial(_has, _SCALE)

@@ -95,7 +95,8 @@ def _id(column: Profile) -> Verdict | None:
         rising = bool(np.all(np.diff(x) > 0)) and x[0] in (0, 1) and np.ptp(x) <= 1.1 * x.size
         if column.n_rows >= LEAST_ROWS and rising:
             return Verdict(Column(column.name, role=Role.ID), "numbers the rows, some left out")
-    if names.is_id(column.name):
+    numbered = names.is_number_of_one(column.name) and column.all_different
+    if names.is_id(column.name) or numbered:
         if column.all_different:
             return Verdict(
                 Column(column.name, role=Role.ID),
@@ -159,7 +160,8 @@ def _names_groups(column: Profile, *, named: bool) -> bool:
     """
     name, counts = column.name, column.counts
     few = column.n_distinct < LEAST_GROUPS or counts.min() < 2 or counts.sum() < column.n_rows
-    if few or names.is_count(name) or names.is_banded(name) or _is_scale(column):
+    counted = names.is_count(name) and not (named and names.is_number_of_one(name))
+    if few or counted or names.is_banded(name) or _is_scale(column):
         return False
     together = column.runs == column.n_distinct
     alike = column.n_distinct > MAX_CODES and bool(np.ptp(counts) <= 1)

@@ -9,7 +9,8 @@ they share is drawn anew, too, by a few sweeps of the chain without the hidden c
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
-Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_runs.py).
+Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_runs.py); of a column
+that is the same in all rows of a group those of whole groups are, each of which counts once.
 """
 
 from __future__ import annotations
@@ -144,7 +145,10 @@ def without_cells(
         x, at = column[rows], np.flatnonzero(chosen[:, d])
         # What an interval hides is not known, and numbers beside some are not as they would be.
         if column.ndim == 1 and link.correctable(column[~np.isnan(column)]):
-            hidden[d] = at, x[at]
+            one = at
+            if groups is not None and d in problem.group_level:
+                one = at[np.sort(np.unique(groups.code[at], return_index=True)[1])]
+            hidden[d] = one, x[one]
         x[at] = np.nan
         xs.append(x)
     for d, date in problem.beside:  # which says a part of the date that is hidden
@@ -190,6 +194,11 @@ def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, A
     elif rows.size > ALL_ROWS:
         rows = np.sort(rng.choice(rows.size, ROWS, replace=False))
     parts = [np.floor(rng.random(rows.size) / HIDDEN) == time for _ in problem.links]
+    if problem.groups is not None:  # of columns of groups one cell would be told by the others
+        code = problem.groups.code[rows]
+        _, first, of_row = np.unique(code, return_index=True, return_inverse=True)
+        for d in problem.group_level:
+            parts[d] = parts[d][first][of_row]
     return rows, seen[rows] & np.column_stack(parts)
 
 

@@ -112,6 +112,21 @@ class Precision:
             f"by {_short(self.drift)} in the same direction. Take a longer --warmup."
         )
 
+    def of_tables(self, tables: int) -> tuple[bool, str]:
+        """Return whether that many draws of their own are good for pooling, and it in words.
+
+        They need not be so many that estimates are precise, but chains must have settled.
+        """
+        if self.good or not self.typical > self.goal:
+            return self.good, self.summary()
+        if self.drift > self.goal:
+            return False, (
+                f"Not settled: the second halves of the chains differ from the first by "
+                f"{_short(self.drift)} of a cell's standard deviation in the same direction. "
+                "Take a longer --warmup."
+            )
+        return True, f"Good: each of the {tables} tables has a draw of its own."
+
     def _more_chains(self, seconds: float | None) -> str:
         needed = self.chains_needed
         how_long = ""

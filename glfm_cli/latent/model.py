@@ -75,6 +75,7 @@ class Problem:
     of_fit : (n_rows,) the rows of a fit that these are, which may not tell of themselves
     equations : the columns of each equation, of which the last one that is missing follows
     beside : pairs of a column, and the one of dates that it says a part of
+    group_level : the columns that are the same in all rows of a group
     """
 
     model: LatentModel
@@ -87,6 +88,7 @@ class Problem:
     of_fit: Array | None = None
     equations: tuple[tuple[int, ...], ...] = ()
     beside: tuple[tuple[int, int], ...] = ()
+    group_level: tuple[int, ...] = ()
 
     def take(self, rows: Array) -> Problem:
         """Return that of some rows of a table."""

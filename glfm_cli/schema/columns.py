@@ -87,6 +87,7 @@ class Column:
     format: str | None = None  # of dates; None: ISO 8601
     seen_as: tuple[str, ...] = ()  # of dates; what models see of them, `days` among it
     follows: str | None = None  # the column whose formula is taken to say what this one is
+    group_level: bool | None = None  # the same in all rows of a group; None: not looked at yet
     calendar: CalendarPart | None = None  # of a predictor that stands beside a column of dates
     label: str | None = None
 

@@ -42,6 +42,7 @@ class Modelled:
     """One modelled column: its name, type and position in the table, and its levels by code.
 
     follows : the column whose formula is taken to say what this one is
+    group_level : whether it is the same in all rows of a group
     style : how its numbers are written, of which draws know nothing; None where not known
     """
 
@@ -50,6 +51,7 @@ class Modelled:
     index: int
     levels: tuple[str, ...]
     follows: str | None = None
+    group_level: bool = False
     style: NumberStyle | MomentStyle | None = field(default=None, compare=False)
 
 
@@ -449,11 +451,15 @@ class _Reader:
         follows = item.get("follows")
         if follows is not None and follows not in names:
             raise self.wrong("follows", follows, "a column of the table")
+        group_level = item.get("group_level", False)
+        if not isinstance(group_level, bool):
+            raise self.wrong("group_level", group_level, "true or false")
         try:
             style = None if item.get("style") is None else style_from_dict(item["style"])
         except (ValueError, TypeError, AttributeError) as error:
             raise self.wrong("style", str(error), "how numbers are written") from None
-        return Modelled(item["name"], item["type"], index, tuple(levels or ()), follows, style)
+        modelled = item["name"], item["type"], index, tuple(levels or ())
+        return Modelled(*modelled, follows, group_level, style)
 
 
 def _before(config: Any) -> Mapping[str, object]:
@@ -470,4 +476,5 @@ def _typed(column: Column, modelled: Modelled) -> Column:
         raise StoreError(f"column '{column.name}' is {column.type}, not {kind}")
     if column.levels is not None and tuple(column.levels) != modelled.levels:
         raise StoreError(f"column '{column.name}' has other levels")
-    return replace(column, type=kind, follows=modelled.follows)
+    column = replace(column, type=kind, group_level=modelled.group_level)
+    return replace(column, follows=modelled.follows)

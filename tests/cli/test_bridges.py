@@ -50,6 +50,17 @@ def test_stacked_tables_keep_the_text_of_observed_cells(run: Run, sample_data: P
                 assert {gap, *ys} == {x}
 
 
+def test_tables_are_judged_as_draws_but_estimates_beside_them_as_such(run: Run) -> None:
+    several = "airquality", "--model", "glfm", "--chains", "3", "--draws", "1", "--strict"
+    alone = run(*several, "--multiple", "3", "-o", "o.csv")
+    assert (alone.status, "each of the 3 tables has a draw" in alone.stderr) == (0, True)
+    beside = run(*several, "--multiple", "3", "-o", "o.csv", "--cells", "c.csv")
+    assert (beside.status, "Not precise enough" in beside.stderr) == (3, True)
+    short = "--chains", "2", "--draws", "20", "--thin", "1"
+    alike = run(*several[:3], *short, "--multiple", "40", "--strict", "-o", "o.csv")
+    assert (alike.status, "Not precise enough" in alike.stderr) == (3, True)
+
+
 def test_a_seed_fixes_every_table_whatever_the_threads(run: Run) -> None:
     files = ["-o", "o.csv", "--draws-to", "d.parquet", "--traces-to", "t.nc"]
     answers = []

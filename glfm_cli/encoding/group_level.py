@@ -1,0 +1,113 @@
+"""Columns that say something of a group, and so are the same in all of its rows.
+
+The denomination of a school or the sex of a patient is a variable of level 2: a missing cell beside
+a known one of its group follows from that, and in a group of which none is known all cells get one
+value. A model that completed each row by itself would give pupils of one school several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import Data, EncodedColumn
+from glfm_cli.encoding.related import Relations
+
+MOST_NAMED = 3
+LEAST_EXPECTED = 10.0  # groups whose values would differ by chance, where in fact none do
+
+
+def with_group_levels(data: Data) -> Data:
+    """Return a table whose columns say whether they are of groups, with the cells that follow.
+
+    Such cells count as observed, and are still to be written. New rows have what their fit found.
+    Columns with a formula, inequality, condition, intervals or trials have rules of their own.
+    """
+    if data.groups is None or not data.groups.n:
+        return data
+    code, ruled = data.groups.code, Relations.of(data.columns, as_stated=True).numbers
+    columns, told = list(data.columns), []
+    for d, encoded in enumerate(columns):
+        found = encoded.column.group_level
+        if found is None:
+            plain = encoded.ends is None and encoded.trials is None and d not in ruled
+            able = encoded.column.completed and encoded.column.only_if is None and plain
+            found = able and is_group_level(encoded.x, code)
+            column = replace(encoded.column, group_level=found)
+            columns[d] = encoded = replace(encoded, column=column)
+            if found and encoded.requested.any():
+                told.append(f"'{column.name}'")
+        if found:
+            columns[d] = _with_known(encoded, code)
+    more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
+    named = f"{', '.join(told[:MOST_NAMED])}{more}"
+    notes = (f"{named}: the same in all rows of each group, and completed so",) if told else ()
+    return replace(data, columns=tuple(columns), notes=(*data.notes, *notes))
+
+
+def is_group_level(x: Array, code: Array) -> bool:
+    """Return whether values (N,), NaN where unknown, never differ in a group, and not by chance.
+
+    Of n values drawn from all, with shares p_r, all are the same with probability sum_r p_r^n; so
+    many groups must be expected to differ that none by chance is beyond belief (exp(-10)).
+    """
+    known = ~np.isnan(x)
+    values, of_row = np.unique(x[known], return_inverse=True)
+    if values.size < 2:
+        return False
+    _, group, size = np.unique(code[known], return_inverse=True, return_counts=True)
+    of_group = np.empty(size.size, dtype=of_row.dtype)
+    of_group[group] = of_row  # of those of a group one, which all must be
+    if np.any(of_row != of_group[group]):
+        return False
+    p = np.bincount(of_row) / of_row.size
+    sizes, n_groups = np.unique(size, return_counts=True)
+    expected = sum(m * (1.0 - np.sum(p**n)) for n, m in zip(sizes, n_groups, strict=True))
+    return bool(expected >= LEAST_EXPECTED)
+
+
+def _with_known(encoded: EncodedColumn, code: Array) -> EncodedColumn:
+    """Return a column of groups with its missing cells beside a known one of their group."""
+    of_group = np.full(int(code.max()) + 1, np.nan)
+    of_group[code[encoded.observed]] = encoded.x[encoded.observed]
+    follows = encoded.requested & ~np.isnan(of_group[code])
+    if not follows.any():
+        return encoded
+    x = np.where(follows, of_group[code], encoded.x)
+    return replace(encoded, x=x, observed=encoded.observed | follows)
+
+
+def first_of_group(data: Data) -> dict[int, Array]:
+    """Return by column of groups which requested cell (n,) each is like: the first of its group.
+
+    Only columns with such cells; a cell that follows from a known one is like itself.
+    """
+    if data.groups is None:
+        return {}
+    found = {}
+    for d, rows in data.missing.items():
+        if not data.columns[d].column.group_level:
+            continue
+        unknown = np.flatnonzero(~data.columns[d].observed[rows])
+        like = np.arange(rows.size)
+        group = data.groups.code[rows[unknown]]
+        _, first, of_cell = np.unique(group, return_index=True, return_inverse=True)
+        like[unknown] = unknown[first][of_cell]
+        found[d] = like
+    return found
+
+
+def alike_in_groups(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
+    """Return values of missing cells (n,) of which those of columns of groups are known, or one.
+
+    data : from `with_group_levels`
+    """
+    found = dict(fills)
+    for d, like in first_of_group(data).items():
+        encoded = data.columns[d]
+        given = encoded.x[encoded.requested]
+        found[d] = np.where(np.isnan(given), fills[d][like], given)
+    return found
