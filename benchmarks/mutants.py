@@ -34,6 +34,7 @@ class Mutant(NamedTuple):
 
 SLIPS = "tests/test_small_slips.py"
 ROW_EFFECTS = "tests/test_row_effects.py"
+SHARED = "tests/test_factor_series.py"
 RESUMING = "tests/test_resuming.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
@@ -308,9 +309,57 @@ MUTANTS = {
     ),
     "intercepts with the curves of predictors": Mutant(
         "latent/row_effects.py",
-        "rest = e - self.curves(self.given.x, self.code, self.time)",
-        "rest = e - curve(self.knots, self.f, self.time)",
+        "rest -= self.curves(self.given.x, self.code, self.time)",
+        "rest -= curve(self.knots, self.f, self.time)",
         ROW_EFFECTS,
+    ),
+    "velocities of series in values' units": Mutant(
+        "latent/factor_series.py", "y[2] *= root**2\n", "y[2] *= root\n", SHARED
+    ),
+    "loadings beside series of columns for noise": Mutant(
+        "latent/factor_series.py",
+        "Q = g.T @ (law.seen[:, None] * left)",
+        "Q = g.T @ (law.seen[:, None] * g)",
+        SHARED,
+    ),
+    "shared series given others of before": Mutant(
+        "latent/factor_series.py", "            g[:, k] = G[k, 0]\n", "", SHARED
+    ),
+    "lengths of shared series by the inverse ratio": Mutant(
+        "latent/factor_series.py",
+        "law.half(b) ** 2) - law.log_ratio) + log_length_prior(new)",
+        "law.half(b) ** 2) + law.log_ratio) + log_length_prior(new)",
+        SHARED,
+    ),
+    "sums of series without what they share": Mutant(
+        "latent/factor_series.py",
+        "z = own.x + np.tensordot(L.T, G, 1)",
+        "z = own.x - np.tensordot(L.T, G, 1)",
+        SHARED,
+    ),
+    "shared series move, and columns' own stay": Mutant(
+        "latent/factor_series.py",
+        "return G, z - np.tensordot(L.T, G, 1)",
+        "return G, own.x",
+        SHARED,
+    ),
+    "loadings in view of themselves": Mutant(
+        "latent/row_effects.py",
+        "self.factors.draw_loadings(s, g, law, b + shared, rng)",
+        "self.factors.draw_loadings(s, g, law, b, rng)",
+        ROW_EFFECTS,
+    ),
+    "scales move without loadings": Mutant(
+        "latent/row_effects.py", "        self.factors.loading *= factor\n", "", ROW_EFFECTS
+    ),
+    "new rows follow shared series that are held nowhere": Mutant(
+        "latent/joined_rows.py", "self.held_at[known] = HELD", "self.held_at[known] = 1.0", SHARED
+    ),
+    "a gap's precision with the one before": Mutant(
+        "latent/row_laws.py",
+        "band[:-1, i, 0] += onto[i, i, later]",
+        "band[:-1, i, 0] += onto[i, i, self.which[:-1]]",
+        SHARED,
     ),
     "lines of groups with their variances for precisions": Mutant(
         "latent/row_laws.py",

@@ -1,4 +1,4 @@
-"""The type of arrays, sums, ranks and steps of them, and which rows of a table belong together."""
+"""The type of arrays, ranks and steps of them, and which rows of a table belong together."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 CLOCK_ROWS = 20  # at least, of which one can tell that they are in steps
+PAIRS = 20  # of successive rows, at least, that tell whether they are alike,
+ALIKE = 0.5  # as they are above this correlation, in the middle of all columns
 
 
 def mean_ranks(x: Array) -> Array:
@@ -67,6 +69,15 @@ def is_clock(x: Array) -> bool:
     if steps.size < 0.9 * x.size:
         return False
     return float(np.mean(np.abs(steps / np.median(steps) - 1.0) < 0.01)) > 0.5
+
+
+def resemblance(x: Array) -> float | None:
+    """Return the correlation of successive numbers (n,), None where too few are known or differ."""
+    both = ~np.isnan(x[1:]) & ~np.isnan(x[:-1])
+    a, b = x[1:][both], x[:-1][both]
+    if a.size < PAIRS or not np.ptp(a) or not np.ptp(b):
+        return None
+    return float(np.corrcoef(a, b)[0, 1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -195,6 +195,28 @@ def test_rows_in_steps_of_time_are_offered_its_role() -> None:
     assert "1970" not in guessed("serial", [str(1_772_323_200 + 7 * i * i) for i in range(ROWS)])[1]
 
 
+def test_rows_that_are_like_those_before_them_are_a_series(seed: int) -> None:
+    rng, n = np.random.default_rng(seed), 120
+    hours = np.array([f"{1 + i // 24:02d}.01.2024 {i % 24:02d}:00" for i in range(n)])
+    walk, noise = np.cumsum(rng.normal(size=(n, 2)), axis=0), rng.normal(size=(n, 2))
+    shuffled = rng.permutation(n)
+
+    def role(values: np.ndarray, **more: object) -> Role:
+        columns = {"a": values[:, 0], "b": values[:, 1], "stamp": hours} | more
+        schema = guess_schema(pa.table(columns)).schema
+        return next(one.role for one in schema.columns if one.name == "stamp")
+
+    assert role(walk) is Role.TIME
+    assert role(noise) is Role.FEATURE
+    assert role(walk[shuffled]) is Role.FEATURE
+    assert role(walk[shuffled], stamp=hours[shuffled]) is Role.TIME
+    assert role(walk, stamp=(3600 * np.arange(n)).astype("datetime64[s]")) is Role.TIME
+    assert role(walk, other=hours[::-1]) is Role.FEATURE  # which of the two is the time?
+    guess = guess_schema(pa.table({"stamp": hours, "a": walk[:, 0]}))
+    assert guess.reasons["stamp"].startswith("dates; the day may be the month as well, seen as")
+    assert "`role: time`, as values are like those before them" in guess.reasons["stamp"]
+
+
 def test_times_with_several_offsets_are_named() -> None:
     times = [f"2024-03-31T{i % 24:02d}:00:00+0{1 + i % 2}:00" for i in range(ROWS)]
     column, reason = guessed("stamp", times)

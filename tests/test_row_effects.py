@@ -123,7 +123,7 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     rows = RowsToJoin(fitted, groups, of_x)
     e, seen = np.array([[1.2], [9.0], [1.8], [9.0]]), np.array([[1], [0], [1], [0]])
     noise, both = np.array([0.4, 1.0, 1.0]), np.zeros((4, 2))
-    drawn = np.empty((6_000, 4))
+    drawn = np.empty((4_000, 4))
     for one in drawn:
         rows.update(np.hstack([e, both]), np.hstack([seen, both]), noise, rng)
         assert np.all(rows.w[:, 1] == 0.0)

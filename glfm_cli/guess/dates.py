@@ -42,7 +42,7 @@ _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", "
 _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))
 SERIALS = (10_000, 80_000)  # of Excel, from 1927 to 2119
 SECONDS = (6.3e8, 2.3e9)  # since 1970, from 1989 to 2042
-_BESIDE = "`role: time` where values before and after a gap tell of it"
+BESIDE = "`role: time` where values before and after a gap tell of it"
 
 
 def judge_dates(column: Profile) -> Verdict | None:
@@ -119,12 +119,12 @@ def _reads(form: str, column: Profile) -> bool:
 
 def _date(column: Profile, form: str | None, what: str) -> Verdict:
     made = Column(column.name, type=ColumnType.REAL, moment="date", format=form)
-    beside = f"; {_BESIDE}" if _in_steps(column, form) else ""
+    beside = f"; {BESIDE}" if in_steps(column, form) else ""
     seasons = "`as: [days, month, weekday]` for seasons, too"
     return Verdict(made, f"{what}, seen as days{beside}; {seasons}")
 
 
-def _in_steps(column: Profile, form: str | None) -> bool:
+def in_steps(column: Profile, form: str | None) -> bool:
     """Return whether each row has a date, hardly ever the same, mostly in equal steps."""
     if column.n_observed < column.n_rows or column.n_distinct < 0.9 * column.n_rows:
         return False

@@ -50,7 +50,7 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
     rows = np.unique(np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int))
     places = sorted(set(asked) | set(range(min(len(columns), MOST_COLUMNS))))
     sample = {place: table.column(place).take(pa.array(rows)) for place in places}
-    numbers = {place: _numbers(column) for place, column in sample.items()}
+    numbers = {place: numbers_of(column) for place, column in sample.items()}
     others = {place: _seen(column, numbers[place]) for place, column in sample.items()}
     found: dict[int, Evidence] = {}
     for place in asked:
@@ -80,7 +80,7 @@ def _is_asked(column: Profile) -> bool:
     return bool(np.all(x == np.floor(x)) and x.min() >= 0 and np.ptp(x) <= MOST_LEVELS)
 
 
-def _numbers(column: pa.ChunkedArray) -> Values:
+def numbers_of(column: pa.ChunkedArray) -> Values:
     """Return cells as numbers, NaN where they are none."""
     kind = column.type
     if pa.types.is_dictionary(kind):

@@ -15,6 +15,7 @@ from glfm_cli.guess.hints import hints_of, notes_of, skips_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
 from glfm_cli.guess.profile import Profile, empty_rows, profile, runs_of
+from glfm_cli.guess.series import as_series
 from glfm_cli.guess.triplets import as_triplets
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.io.arrow_types import computable_table
@@ -135,7 +136,7 @@ def _guess(table: pa.Table, *, features: bool) -> Guess:
     evidence = evidence_of(table, columns)
     verdicts = [judge(replace(one, evidence=evidence.get(i))) for i, one in enumerate(columns)]
     if not features:
-        verdicts = as_triplets(table, columns, verdicts) or verdicts
+        verdicts = as_triplets(table, columns, verdicts) or as_series(table, columns, verdicts)
     if not any(v.column.modelled or v.column.role is Role.VALUE for v in verdicts):
         first = verdicts[0]
         raise TableError(

@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from glfm_cli.arrays import Array, is_clock
+from glfm_cli.arrays import ALIKE, Array, is_clock, resemblance
 from glfm_cli.latent.model import Problem
 
 FEW_RUNS = 0.7  # of the runs that as many missing cells have in random rows
-ALIKE = 0.5  # correlation of a column, in the middle of all, with itself one row later
-PAIRS = 20  # of rows, at least, that tell it
 _PASSES = 1000  # times that gaps may be put elsewhere
 _ENOUGH = 0.9  # of the cells that they can hide, which the first of them reach soon
 
@@ -35,8 +33,8 @@ def series_order(problem: Problem) -> Array | None:
     gaps = np.isnan(np.column_stack(xs))[order]
     if not gaps.any() or not in_runs(gaps):
         return None
-    resemblance = [_resemblance(xs[d][order]) for d in numbers if not is_clock(xs[d])]
-    told = [r for r in resemblance if r is not None]
+    found = [resemblance(xs[d][order]) for d in numbers if not is_clock(xs[d])]
+    told = [r for r in found if r is not None]
     return order if told and np.median(told) > ALIKE else None
 
 
@@ -60,15 +58,6 @@ def in_runs(gaps: Array) -> bool:
     n, missing = len(gaps), gaps.sum(axis=0)
     runs = gaps[0].sum() + (gaps[1:] & ~gaps[:-1]).sum()
     return bool(runs < FEW_RUNS * np.sum(missing * (n - missing + 1.0) / n))
-
-
-def _resemblance(x: Array) -> float | None:
-    """Return the correlation of successive numbers, None where too few are known or differ."""
-    both = ~np.isnan(x[1:]) & ~np.isnan(x[:-1])
-    a, b = x[1:][both], x[:-1][both]
-    if a.size < PAIRS or not np.ptp(a) or not np.ptp(b):
-        return None
-    return float(np.corrcoef(a, b)[0, 1])
 
 
 def run_keys(gaps: Array, hideable: Array, rng: Generator) -> Array:

@@ -29,7 +29,7 @@ from glfm_cli.latent.model import take
 from glfm_cli.latent.row_laws import Series, SeriesLaw, draw_normals, draw_variances
 
 NAMES = ("g", "loading", "p", "length")
-MOST = 4
+MOST = 6
 TOGETHER = 8  # columns whose precisions are held at once
 LENGTH = np.log([5.0, 0.5])  # prior of the logs of lengths l and k, in median steps of time
 LENGTH_SD = np.array([1.5, 2.0])
