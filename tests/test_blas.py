@@ -41,7 +41,7 @@ def test_whoever_does_the_work_holds_blas() -> None:
     with threadpool_limits(limits=2, user_api="blas"):
         found += run_jobs([threads], threads=1, on_interrupt=lambda: None)
         run_in_processes(
-            lambda _, item: threads(), None, [0], workers=1, on_result=lambda _, one: found.append(one)
+            lambda *_: threads(), None, [0], workers=1, on_result=lambda _, one: found.append(one)
         )
         for n in (1, 2):
             with thread_pool(n):
