@@ -22,13 +22,13 @@ SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "mcse", "O
 SAMPLED |= {"meal.cal", "wt.loss", "pat.karno", "ph.karno", "ph.ecog", "inst"}
 SAMPLED |= {"ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast", "trig", "stage"}
 SAMPLED |= {"p_no", "p_perhaps", "p_yes"}
-SHORT = {"chains": 2, "warmup": 4, "draws": 4}  # too few draws to recalibrate forecasts by
+SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
 _OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 SHORT_OPTIONS = {
     "*--fit*": "",
     "*'--model clgp'*": "--chains 2 --set iterations=5 --set dimensions=2 --set inducing=8",
     "*'--model cnpf'*|*'--methods cnpf'*": "--chains 1 --set passes=8",
-    "*'--multiple 20'*": "--chains 2 --warmup 4 --draws 10",  # a draw for each table
+    "*'--multiple 2 '*": "--chains 2 --warmup 4 --draws 4",  # too few to recalibrate forecasts by
     "impute*|explore*|suggest*": _OPTIONS,
     "evaluate*": f"{_OPTIONS} --repeats 2 --jobs 1",
     "classify*": "--chains 1 --set iterations=3",
