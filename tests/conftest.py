@@ -25,6 +25,10 @@ SEED_VARIABLE = "GLFM_TEST_SEED"
 DEFAULT_SEED = 20260101
 INSTALL = "pip install -e '.[dev]'"
 
+# Tests run in as many processes as there are processors: threads of BLAS beside them would spend
+# their time waiting for one another. Set before NumPy is imported, which reads it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 # Permissions ---------------------------------------------------------------------------------
 
@@ -189,6 +193,7 @@ def glfm(tmp_path: Path, repository: Path) -> Callable[..., Finished]:
             "PYTHONIOENCODING": "utf-8",
             "COLUMNS": "100",
             "GLFM_DEBUG": None,
+            "OMP_NUM_THREADS": None,  # as a user's: it is the package that holds BLAS
             **(env or {}),
         }
         environment = {key: os.environ[key] for key in os.environ if key not in changes}

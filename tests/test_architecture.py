@@ -11,6 +11,7 @@ A room is a module of the package or a folder of the same name.
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -135,8 +136,9 @@ def imports_of(source: str, importer: str, in_folder: bool) -> Iterator[Import]:
                 inner = f"{base}.{name.name}"
                 ours = base == "glfm_cli" or (base.startswith("glfm_cli.") and is_module(inner))
                 yield Import(importer, node.lineno, inner if ours else base)
-        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
-            for argument in node.args[:1]:
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            for argument in node.args[:1] if called == "import_module" else []:
                 if isinstance(argument, ast.Constant):
                     yield Import(importer, node.lineno, str(argument.value))
 
@@ -150,7 +152,9 @@ def circle_of(graph: dict[str, set[str]]) -> str:
     return ""
 
 
+@functools.cache
 def all_imports() -> list[Import]:
+    """Return the imports of the whole package."""
     found: list[Import] = []
     for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]):
         in_folder = path.stem == "__init__"
@@ -158,8 +162,9 @@ def all_imports() -> list[Import]:
     return found
 
 
-IMPORTS = all_imports()
-AT_RUN_TIME = [one for one in IMPORTS if one.importer != BUILD_HOOK]
+def at_run_time() -> list[Import]:
+    """Return those of them that are made when the package is used."""
+    return [one for one in all_imports() if one.importer != BUILD_HOOK]
 
 
 def upward(imports: list[Import]) -> list[str]:
@@ -219,7 +224,7 @@ def foreign_to_kernels(source: str) -> list[str]:
 
 
 def test_every_room_has_a_place_in_the_row() -> None:
-    rooms = {one.importer.partition(".")[0] for one in IMPORTS} | {
+    rooms = {one.importer.partition(".")[0] for one in all_imports()} | {
         path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or is_module_folder(path)
     }
     assert rooms - {"", "__init__"} <= set(LAYER_OF)
@@ -231,12 +236,12 @@ def test_no_room_is_both_a_file_and_a_folder() -> None:
 
 
 def test_nothing_imports_to_its_right() -> None:
-    assert upward(AT_RUN_TIME) == []
+    assert upward(at_run_time()) == []
 
 
 def test_rooms_do_not_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {}
-    for one in AT_RUN_TIME:
+    for one in at_run_time():
         if one.room and one.target_room and one.target_room != one.room:
             graph.setdefault(one.room, set()).add(one.target_room)
     assert circle_of(graph) == ""
@@ -245,7 +250,7 @@ def test_rooms_do_not_import_each_other_in_a_circle() -> None:
 def test_files_do_not_import_each_other_in_a_circle() -> None:
     names = {module_name(path) for path in PACKAGE.rglob("*.py")}
     graph: dict[str, set[str]] = {}
-    for one in AT_RUN_TIME:
+    for one in at_run_time():
         top, _, target = one.target.partition(".")
         if top == "glfm_cli" and target in names - {one.importer}:
             graph.setdefault(one.importer, set()).add(target)
@@ -258,11 +263,11 @@ def test_latent_models_do_not_import_one_another() -> None:
     models = set(MODELS)
     missing = [name for name in models if not is_module(f"glfm_cli.latent.{name}")]
     assert missing == [], "a model lives in the file of its name"
-    assert between_models(AT_RUN_TIME, models) == []
+    assert between_models(at_run_time(), models) == []
 
 
 def test_each_third_party_has_one_home() -> None:
-    assert away_from_home(AT_RUN_TIME) == []
+    assert away_from_home(at_run_time()) == []
 
 
 def test_every_third_party_is_a_declared_dependency() -> None:
@@ -272,7 +277,7 @@ def test_every_third_party_is_a_declared_dependency() -> None:
     declared = {re.split(r"[^\w.-]", text)[0].lower() for text in texts}
     undeclared = [
         str(one)
-        for one in AT_RUN_TIME
+        for one in at_run_time()
         if one.third_party
         and DISTRIBUTION_OF.get(one.third_party, one.third_party).lower() not in declared
     ]
@@ -280,7 +285,7 @@ def test_every_third_party_is_a_declared_dependency() -> None:
 
 
 def test_the_package_itself_imports_nothing_but_the_standard_library() -> None:
-    own = [one for one in IMPORTS if one.importer == ""]
+    own = [one for one in all_imports() if one.importer == ""]
     assert [str(one) for one in own if one.third_party or one.target_room] == []
 
 
@@ -292,7 +297,7 @@ def test_kernels_import_only_numeric_providers_and_each_other() -> None:
 
 
 def test_python_beside_the_kernels_needs_numpy_alone() -> None:
-    beside = [one for one in AT_RUN_TIME if one.room == "_kernels"]
+    beside = [one for one in at_run_time() if one.room == "_kernels"]
     assert [
         str(one)
         for one in beside
@@ -302,7 +307,7 @@ def test_python_beside_the_kernels_needs_numpy_alone() -> None:
 
 def test_the_build_hook_is_imported_by_no_one() -> None:
     target = f"glfm_cli.{BUILD_HOOK}"
-    assert [str(one) for one in IMPORTS if one.target.startswith(target)] == []
+    assert [str(one) for one in all_imports() if one.target.startswith(target)] == []
 
 
 # The rules themselves, each broken once ------------------------------------------------------

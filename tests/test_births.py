@@ -13,7 +13,7 @@ from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd import births
 from glfm_cli.latent.bsvd.config import BsvdConfig
-from glfm_cli.latent.bsvd.moves import scan
+from glfm_cli.latent.bsvd.moves import scan_side
 from glfm_cli.latent.bsvd.prior_means import PriorMeans
 from glfm_cli.latent.bsvd.residuals import Residuals, leading_vector
 from glfm_cli.latent.bsvd.rotations import rotate_components
@@ -366,7 +366,8 @@ def test_residuals_that_stay_have_the_sums_of_those_that_change(
     E = rng.normal(size=5)
     with thread_pool(1) as each:
         seen = Residuals.of(state, E, each)
+        units = state.matrix.rows, state.matrix.columns
         for by_column, n in ((False, 2), (True, 3)):
-            V = rng.normal(size=n)
-            expected = scan(state.matrix, E, V, state.precision, each, by_column=by_column)
+            V, own_first = rng.normal(size=n), state.precision[:: -1 if by_column else 1]
+            expected = scan_side(units[by_column], state.matrix.weight, E, V, *own_first, each)
             np.testing.assert_array_equal(seen.sums(V, by_column=by_column), expected)

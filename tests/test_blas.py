@@ -9,6 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from glfm_cli.inference.blas import one_blas_thread
+from glfm_cli.inference.executors import run_in_processes, run_jobs, thread_pool
 
 
 def threads() -> set[int]:
@@ -31,3 +32,19 @@ def test_the_last_of_overlapping_threads_frees_blas(first_to_leave: int) -> None
             assert threads() == {1}
             crew[i].submit(held[i].close).result()
         assert threads() == {2}
+
+
+def test_whoever_does_the_work_holds_blas() -> None:
+    found: list[set[int]] = []
+    with one_blas_thread():
+        pass  # every library is loaded
+    with threadpool_limits(limits=2, user_api="blas"):
+        found += run_jobs([threads], threads=1, on_interrupt=lambda: None)
+        run_in_processes(
+            lambda *_: threads(), None, [0], workers=1, on_result=lambda _, one: found.append(one)
+        )
+        for n in (1, 2):
+            with thread_pool(n):
+                found.append(threads())
+        assert threads() == {2}
+    assert found == 4 * [{1}]

@@ -58,7 +58,8 @@ def test_rows_of_groups_are_drawn_elsewhere_as_here() -> None:
 
 def test_folds_are_predicted_alike_by_other_processes() -> None:
     types = {"columns": {"a": "real", "k": {"type": "categorical", "role": "target"}}}
-    few: dict[str, Any] = {"cv": 3, "chains": 2, "settings": {"iterations": 10}}
+    short = {"experts": 3, "iterations": 10, "short": 2}
+    few: dict[str, Any] = {"cv": 3, "chains": 2, "settings": short}
     here, there = (
         classify(make(), types, threads=2, **few, **more)
         for more in ({}, {"engine": "processes"})
@@ -67,8 +68,8 @@ def test_folds_are_predicted_alike_by_other_processes() -> None:
     assert there.predictions is not None
     assert np.array_equal(here.predictions.p, there.predictions.p)
     assert here.cross_validation.scores == there.cross_validation.scores
-    short = classify(make(), types, threads=2, engine="processes", time_limit=1e-3, **few)
-    assert short.stopped == "time limit"
+    cut = classify(make(), types, threads=2, engine="processes", time_limit=1e-3, **few)
+    assert cut.stopped == "time limit"
     with pytest.raises(GlfmError, match="engine is about the folds of cv"):
         classify(make(), types, engine="processes")
 

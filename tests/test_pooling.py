@@ -36,6 +36,7 @@ Array = np.ndarray[Any, Any]
 FAST = IqgmeConfig(experts=2, shared_experts=4, iterations=15, short=8)
 # Of these fits nothing but their parts and shapes is asked.
 BRIEF = IqgmeConfig(experts=2, shared_experts=3, iterations=3, short=1)
+ONE: dict[str, Any] = {"chains": 1, "seed": 1}
 MANY = IqgmeConfig(experts=2, shared_experts=2, factors=2, iterations=2, short=1)
 
 # Weights ---------------------------------------------------------------------------------------
@@ -127,9 +128,9 @@ def tasks(
 
 
 def fitted(
-    columns: list[EncodedColumn], code: Array, config: IqgmeConfig = FAST, **said: Any
+    columns: list[EncodedColumn], code: Array, config: IqgmeConfig = BRIEF, **said: Any
 ) -> Classifier:
-    return fit_classifier(columns, code, 2, Fitting(config, LinkConfig(), 2, 1, **said))
+    return fit_classifier(columns, code, 2, Fitting(config, LinkConfig(), **ONE | said))
 
 
 class Memory:
@@ -160,7 +161,7 @@ def test_ways_are_weighed_by_labels_that_they_have_not_seen() -> None:
 def test_pooling_weighs_by_how_far_tasks_are_alike(seed: int) -> None:
     weights = {}
     for same in (True, False):
-        fit = fitted(*tasks(15, seed, same=same))
+        fit = fitted(*tasks(15, seed, same=same), FAST, chains=2)
         assert fit.pooling is not None
         assert list(fit.pooling.weights) == [PARTIAL, COMPLETE]
         assert sum(fit.pooling.weights.values()) == pytest.approx(1.0)
@@ -170,7 +171,7 @@ def test_pooling_weighs_by_how_far_tasks_are_alike(seed: int) -> None:
 
 def test_ways_are_mixed_by_their_weights(seed: int) -> None:
     columns, code = tasks(10, seed, same=True)
-    fit = fitted(columns, code, BRIEF)
+    fit = fitted(columns, code)
     new, _ = tasks(6, seed + 1, same=True)
     shared = fitted(columns, code, IqgmeConfig(**vars(BRIEF) | {"stack": False}))
     assert shared.pooling is None
@@ -201,7 +202,7 @@ def test_of_many_features_tasks_are_left_alone_too(seed: int) -> None:
 def test_a_task_left_alone_may_lack_a_label_of_three(seed: int) -> None:
     columns, code = tasks(10, seed, same=True, n_features=101, n_tasks=2)
     code[(columns[-1].x == 1.0) & (code == 1.0)] = 2.0  # of the second task 1 is missing
-    fit = fit_classifier(columns, code, 3, Fitting(MANY, LinkConfig(), 2, 1))
+    fit = fit_classifier(columns, code, 3, Fitting(MANY, LinkConfig(), **ONE))
     assert fit.pooling is not None
     assert list(fit.pooling.weights) == [PARTIAL, COMPLETE, NONE]
     p = fit.probabilities(columns)
@@ -222,23 +223,23 @@ def test_tasks_may_have_a_row_or_a_label(n_labels: int, seed: int) -> None:
 def test_where_time_is_up_shared_experts_predict_alone(seed: int) -> None:
     columns, code = tasks(8, seed, same=True)
     patient = Patience(10**6)
-    assert fitted(columns, code, BRIEF, stop=patient).pooling is not None
+    assert fitted(columns, code, stop=patient).pooling is not None
     last = patient.asked
     for n in (0, last // 2, last - 1):
-        fit = fitted(columns, code, BRIEF, stop=Patience(n))
+        fit = fitted(columns, code, stop=Patience(n))
         assert fit.pooling is None
         assert np.all(np.isfinite(fit.probabilities(columns)))
 
 
 def test_without_labels_or_averaging_nothing_predicts_beside(seed: int) -> None:
     columns, code = tasks(8, seed, same=True)
-    assert fitted(columns, np.full(code.size, np.nan), BRIEF).pooling is None
+    assert fitted(columns, np.full(code.size, np.nan)).pooling is None
     assert fitted(columns, code, IqgmeConfig(**vars(BRIEF) | {"average": False})).pooling is None
 
 
 def test_the_number_of_threads_does_not_matter(seed: int) -> None:
     columns, code = tasks(8, seed, same=False)
-    one = fitted(columns, code, BRIEF)
+    one = fitted(columns, code, chains=2)
     with ThreadPoolExecutor(3) as pool:
-        three = fitted(columns, code, BRIEF, pool=pool)
+        three = fitted(columns, code, chains=2, pool=pool)
         assert np.array_equal(one.probabilities(columns), three.probabilities(columns, pool))

@@ -33,7 +33,8 @@ from glfm_cli.inference.run import Plan
 from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling
 
 TYPES = {"columns": {"a": {"type": "real"}, "b": {"type": "real"}, "c": {"type": "categorical"}}}
-SHORT = {"model": "glfm", "warmup": 15, "draws": 6, "thin": 1, "threads": 1}
+RECALIBRATED: dict[str, Any] = {"model": "glfm", "warmup": 15, "draws": 6, "thin": 1, "threads": 1}
+SHORT = RECALIBRATED | {"settings": {"recalibrate": False}}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def moves(runs: list[Posterior], cells: dict[int, np.ndarray]) -> np.ndarray:
 
 def test_the_stated_error_is_that_between_seeds(table: pa.Table) -> None:
     # 12 runs of 8 chains each: how far every two differ, and what each says of itself.
-    runs = [impute(table, TYPES, seed=s, chains=8, **SHORT) for s in range(12)]
+    runs = [impute(table, TYPES, seed=s, chains=8, **RECALIBRATED) for s in range(12)]
     cells = {d: np.flatnonzero(e.requested) for d, e in enumerate(runs[0].data.columns)}
     real = moves([run.posterior for run in runs], cells)
     typical, most = np.quantile(real, (0.5, 0.95))
@@ -201,11 +202,11 @@ def test_chains_run_until_the_goal_holds(table: pa.Table, threads: int) -> None:
 
 def test_a_kept_run_takes_more_chains(table: pa.Table, tmp_path: Path) -> None:
     folder = tmp_path / "fit.glfm"
-    impute(table, TYPES, chains=2, save=folder, **SHORT)
+    impute(table, TYPES, chains=2, save=folder, **RECALIBRATED)
     more = impute(table, chains=5, resume=folder, threads=1)
-    assert more.table.equals(impute(table, TYPES, chains=5, **SHORT).table)
+    assert more.table.equals(impute(table, TYPES, chains=5, **RECALIBRATED).table)
     until = impute(table, resume=folder, precision=0.12, threads=1)
-    straight = impute(table, TYPES, chains=5, precision=0.12, **SHORT)
+    straight = impute(table, TYPES, chains=5, precision=0.12, **RECALIBRATED)
     assert until.table.equals(straight.table)
     with pytest.raises(Exception, match="chains"):
         impute(table, chains=3, resume=folder)

@@ -41,6 +41,12 @@ TYPES = {
 }
 
 
+@pytest.fixture
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settle cells by few joint draws, where their intervals are not looked at."""
+    monkeypatch.setattr("glfm_cli.completion.dependent.SAMPLES", 10)
+
+
 def growth(n: int, seed: int) -> tuple[pa.Table, dict[str, np.ndarray]]:
     """Return a table of children with a quarter of many columns missing, and the truth."""
     rng = np.random.default_rng(seed)
@@ -111,6 +117,7 @@ def test_a_formula_helps_no_column_less_than_none() -> None:
     assert np.all(np.array(errors[0]) < 1.05 * np.array(errors[1]))
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_cells_outside_are_not_missing_or_get_a_value() -> None:
     table = pa.table({"sex": ["f", "m", "f", "m", None], "n": ["2", None, None, None, None]})
     for more in ({}, {"otherwise": "0"}):
@@ -125,6 +132,7 @@ def test_cells_outside_are_not_missing_or_get_a_value() -> None:
         assert Schema.from_yaml(types.to_yaml()) == types
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_structural_values_are_given_and_no_estimates() -> None:
     table = pa.table(
         {
@@ -159,6 +167,7 @@ def test_structural_values_are_given_and_no_estimates() -> None:
     assert np.isnan(data.columns[1].cells[[1, 3]]).all()
 
 
+@pytest.mark.usefixtures("few_samples")
 @pytest.mark.parametrize("kind", ["date", "duration"])
 def test_dates_and_durations_are_less_than_others(kind: str) -> None:
     rng = np.random.default_rng(3)
@@ -214,6 +223,7 @@ def test_formulas_may_need_one_another() -> None:
     assert found == {"a": [1, 2, 3], "c": [4, 8, 8], "b": [2, 3, 4]}
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_a_kept_fit_knows_its_formulas(tmp_path: Any) -> None:
     table, _ = growth(40, 4)
     kept = str(tmp_path / "fit.glfm")
@@ -225,6 +235,7 @@ def test_a_kept_fit_knows_its_formulas(tmp_path: Any) -> None:
     assert np.abs(bmi / (weight / (height / 100) ** 2) - 1.0).max() < 1e-6
 
 
+@pytest.mark.usefixtures("few_samples")
 @pytest.mark.parametrize("fitting", ["weight", "bmi"])
 def test_what_the_others_tell_of_follows(tmp_path: Any, fitting: str) -> None:
     rng = np.random.default_rng(9)
@@ -358,6 +369,7 @@ def soil(n: int, seed: int) -> pa.Table:
     return pa.table({name: share[:, k] for k, name in enumerate(("sand", "silt", "clay"))})
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_what_follows_is_a_number_of_its_column_in_every_version() -> None:
     rest = {"type": "positive", "formula": "100 - sand - silt"}
     types = {"columns": {"sand": "positive", "silt": "positive", "clay": rest}}
@@ -370,6 +382,7 @@ def test_what_follows_is_a_number_of_its_column_in_every_version() -> None:
         assert part.marginal.quantiles.min() > 0.0
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_products_with_zeros_are_numbers_of_their_column() -> None:
     rng = np.random.default_rng(1)
     rate = rng.exponential(size=120) * (rng.random(120) < 0.6)
@@ -395,6 +408,7 @@ def test_a_result_that_cannot_be_is_listed() -> None:
     ]
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_only_cells_that_equations_hold_miss_the_correction_of_forecasts() -> None:
     table, _ = pressures(80, 6)
     types = {name: {"type": "positive", "parts_of": "total"} for name in ("rent", "food", "rest")}

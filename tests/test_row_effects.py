@@ -574,7 +574,8 @@ def error_of(types: dict[str, object], seed: int, model: str = "glfm") -> tuple[
     """Return the error of hidden cells, those of persons with and without values of the column."""
     table, hidden, x = visits(seed)
     columns = {**types, "x0": "real", "x1": "real"}
-    length = {"chains": 2, "warmup": 60, "draws": 40, "seed": 1}
+    plain = {"recalibrate": False}
+    length = {"chains": 2, "warmup": 60, "draws": 40, "seed": 1, "settings": plain}
     found = impute(table, {"columns": columns}, model=model, **length)  # type: ignore[arg-type]
     away = np.column_stack([found.table[f"x{d}"].to_numpy() for d in range(2)]) - x
     never = np.zeros_like(hidden)
@@ -603,7 +604,8 @@ def test_groups_part_as_they_did(seed: int) -> None:
         columns = {"who": np.repeat([f"p{g}" for g in range(40)], 5), "visit": np.tile(visit, 40)}
         table = pa.table(columns | {"y": pa.array(y.ravel(), mask=gone.ravel())})
         length = {"chains": 1, "warmup": 60, "draws": 40, "seed": 1, "threads": 1}
-        found = impute(table, {"columns": types}, model="glfm", **length).table["y"]  # type: ignore[arg-type]
+        plain = {"model": "glfm", "settings": {"recalibrate": False}}
+        found = impute(table, {"columns": types}, **plain, **length).table["y"]  # type: ignore[arg-type]
         away.append((found.to_numpy().reshape(40, 5) - y)[gone[:, 4], 4].mean())
     assert abs(np.mean(away)) < 1.2  # -2.2 where slopes know nothing of intercepts
 

@@ -133,7 +133,8 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return one
     if kinds.is_null(one):
         return other
-    if any(both(one) and both(other) for both in (kinds.is_signed_integer, _is_unsigned)):
+    integers = kinds.is_signed_integer, kinds.is_unsigned_integer
+    if any(both(one) and both(other) for both in integers):
         return max(one, other, key=lambda kind: kind.bit_width)
     if {one, other} == {pa.string(), pa.large_string()}:
         return pa.large_string()
@@ -143,10 +144,6 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         if index is not None and value is not None:
             return pa.dictionary(index, value, one.ordered)
     return None
-
-
-def _is_unsigned(kind: pa.DataType) -> bool:
-    return pa.types.is_unsigned_integer(kind)
 
 
 def _refuse_lone(name: str, there: str, lacking: str, others: list[str]) -> NoReturn:

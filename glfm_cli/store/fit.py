@@ -35,8 +35,6 @@ class Fit:
         Its folder.
     schema : Schema
         The types as they were given, patterns included.
-    table_columns : tuple of str
-        Names of all columns of the fitted table, in its order, modelled or not.
     columns : tuple of Column
         The D modelled columns in the table's order, names and types resolved.
     levels : tuple of tuple of str
@@ -77,10 +75,6 @@ class Fit:
     @property
     def schema(self) -> Schema:
         return self.header.schema
-
-    @property
-    def table_columns(self) -> tuple[str, ...]:
-        return self.header.table
 
     @property
     def levels(self) -> tuple[tuple[str, ...], ...]:

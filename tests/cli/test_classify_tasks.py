@@ -120,7 +120,7 @@ def test_tasks_of_many_features_are_left_alone_too_and_kept(
     target = "  mine: {type: categorical, role: target}\n"
     desk.put("types.yaml", "columns:\n  id: id\n  field: task\n" + types + target)
     files = ("-o", "out.csv", "--save", "pixels.glfm", "--similarity", "alike.csv")
-    said = classify("--json", "--set", "factors=2", *files)
+    said = classify("--json", "--set", "factors=2", "--set", "iterations=2", *files)
     assert said.status == 0, said.stderr
     ways = json.loads(said.stdout)["fit"]["pooling"]
     assert list(ways) == ["partial", "complete", "none"]

@@ -16,6 +16,12 @@ TABLE = "id,a,b\n" + "".join(f"{i},{i % 7 / 2 if i % 5 else ''},{i % 3}\n" for i
 TYPES = "columns: {id: id, a: real, b: count}"
 
 
+@pytest.fixture(autouse=True)
+def of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be in the folder in which `glfm` runs, too."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> bytes:
     """A table, and beside it the types file."""
@@ -24,17 +30,21 @@ def table(tmp_path: Path) -> bytes:
     return TABLE.encode()
 
 
-def test_a_pipe_is_written_by_its_other_name(glfm: Callable, table: bytes, tmp_path: Path) -> None:
+def test_a_pipe_is_written_by_its_other_name(
+    glfm: Callable, here: Callable, table: bytes
+) -> None:
     options = ("impute", "table.csv", "--types", "types.yaml", *SHORT)
     named = glfm(*options, "-o", "/dev/stdout")
     assert (named.returncode, named.stderr) == (0, "")
-    assert named.stdout == glfm(*options).stdout
+    assert named.stdout == here(*options).stdout
     assert len(named.stdout.splitlines()) == 31
 
 
-def test_batches_go_through_a_pipe_by_its_other_name(glfm: Callable, table: bytes) -> None:
+def test_batches_go_through_a_pipe_by_its_other_name(
+    glfm: Callable, here: Callable, table: bytes
+) -> None:
     options = ("impute", "table.csv", "--types", "types.yaml", *SHORT)
-    assert glfm(*options, "--save", "f.glfm").returncode == 0
+    assert here(*options, "--save", "f.glfm").status == 0
     more = ("-q", "--memory", "1k", "-o", "out.csv", "--cells", "/dev/stdout")
     done = glfm("impute", "table.csv", "--fit", "f.glfm", *more)
     assert done.returncode == 0, done.stderr
@@ -56,13 +66,15 @@ def test_a_pipe_without_a_suffix_is_told_by_its_bytes(
 
 
 @pytest.mark.parametrize("command", ["impute", "suggest"])
-def test_pairs_come_through_a_pipe(glfm: Callable, tmp_path: Path, command: str) -> None:
+def test_pairs_come_through_a_pipe(
+    glfm: Callable, here: Callable, tmp_path: Path, command: str
+) -> None:
     (tmp_path / "m.csv").write_text("u,v,y\na,x,1.5\na,y,2\nb,x,3\nb,z,1\nc,z,2\n")
     (tmp_path / "m.yaml").write_text("columns: {u: row, v: column, y: {type: real, role: value}}")
     (tmp_path / "p.csv").write_text("u,v\na,z\nb,y\n")
     options = (command, "m.csv", "--types", "m.yaml", *SHORT, "--pairs")
-    named = glfm(*options, "p.csv")
-    assert named.returncode == 0, named.stderr
+    named = here(*options, "p.csv")
+    assert named.status == 0, named.stderr
     assert glfm(*options, "-", stdin=b"u,v\na,z\nb,y\n").stdout == named.stdout
 
 

@@ -152,7 +152,7 @@ def test_the_law_of_a_value_adds_up_to_one(case: str, seed: int) -> None:
         ends = (-14.0, 14.0)
         if link.n_latent == 2:  # bounds cut off one part alone
             ends = np.clip(link.latent_bounds, *ends)
-        y = np.linspace(*ends, 200_001 if link.n_latent == 1 else 70_001)
+        y = np.linspace(*ends, 200_001 if link.n_latent == 1 else 20_001)
         # Middles, since the density may jump at the knots of a margin.
         ends = np.unique(link.margin.to_value(y))
         values = 0.5 * (ends[1:] + ends[:-1])

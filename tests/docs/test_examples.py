@@ -28,6 +28,7 @@ SHORT_OPTIONS = {
     "*--fit*": "",
     "*'--model clgp'*": "--chains 2 --set iterations=5 --set dimensions=2 --set inducing=8",
     "*'--model cnpf'*|*'--methods cnpf'*": "--chains 1 --set passes=8",
+    "*'--multiple 2 '*": "--chains 2 --warmup 4 --draws 4",  # too few to recalibrate forecasts by
     "impute*|explore*|suggest*": _OPTIONS,
     "evaluate*": f"{_OPTIONS} --repeats 2 --jobs 1",
     "classify*": "--chains 1 --set iterations=3",

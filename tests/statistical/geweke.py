@@ -35,8 +35,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from threadpoolctl import threadpool_limits
 
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.streams import Streams, column_step
@@ -105,8 +105,7 @@ def sampled(twins: Twins, n_sweeps: int, of: Callable[[Draw], Array], seed: int)
     rng = np.random.default_rng([seed, 1])
     length = n_sweeps // N_CHAINS
     means = []
-    # As the package itself does: several BLAS threads would only wait for one another.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():  # as in a run; taken once, not by every sweep
         for index in range(N_CHAINS):
             first = twins.simulate(len(OBSERVED), rng)
             chain = start_chain(twins.problem(first.x, OBSERVED), Streams(seed, index))
@@ -293,7 +292,7 @@ class JointLaw:
         rng = np.random.default_rng([seed, 1])
         n_chains = max(N_CHAINS // 2, n_sweeps // LONGEST)
         independent, means, names = [], [], []
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             for index in range(n_chains):
                 chain = self.new_chain(seed, index)
                 for _ in range(n_sweeps // n_chains):

@@ -298,7 +298,7 @@ TABLES = ("glfm", "bsvd", "mixture", "clgp", "auto")
 def test_damaged_fits_are_errors_or_sound(
     kinds: tuple[str, ...], tmp_path: Path, seed: int
 ) -> None:
-    check(kinds, tmp_path, seed, 12)
+    check(kinds, tmp_path, seed, 8)
 
 
 @pytest.mark.slow

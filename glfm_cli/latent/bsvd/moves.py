@@ -148,21 +148,10 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
 
 
 def scan(
-    matrix: Matrix,
-    E: Array,
-    V: Array,
-    precision: tuple[Array, Array],
-    each: Each,
-    *,
-    by_column: bool = False,
+    matrix: Matrix, E: Array, V: Array, precision: tuple[Array, Array], each: Each
 ) -> tuple[Array, Array]:
-    """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,), for precisions (I,) and (J,).
-
-    By column the same (J,) sums over rows, V being (I,).
-    """
-    units = matrix.columns if by_column else matrix.rows
-    own, other = precision[::-1] if by_column else precision
-    return scan_side(units, matrix.weight, E, V, own, other, each)
+    """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,), for precisions (I,) and (J,)."""
+    return scan_side(matrix.rows, matrix.weight, E, V, *precision, each)
 
 
 def scan_side(
