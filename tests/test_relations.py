@@ -575,3 +575,15 @@ def test_a_total_tells_of_several_missing_parts_where_another_is_known() -> None
     schema = Schema.from_dict({"columns": {**parts, "t": "real"}})
     data = with_known(encode(pa.table(cells), schema))
     np.testing.assert_array_equal(learnt_cells(data.columns)[3], [np.nan, 7.0])
+
+
+def test_a_draw_of_parts_that_leave_nothing_is_made_again() -> None:
+    """Of this table one draw of two shares is above 1, so that the third would be below 0."""
+    shares = np.random.default_rng(2).dirichlet([0.3, 0.3, 0.3], size=40)
+    gone = np.arange(40) < 30
+    table = pa.table({c: pa.array(shares[:, j], mask=gone) for j, c in enumerate(("a", "b", "c"))})
+    types = {"rest": "positive", "columns": {"c": {"type": "positive", "formula": "1 - a - b"}}}
+    few: dict[str, Any] = {"model": "glfm", "chains": 1, "warmup": 10, "draws": 10, "seed": 2}
+    made = impute(table, types, estimate="draw", **few).table.to_pandas().to_numpy()
+    assert np.all(made > 0.0)
+    assert made.sum(axis=1) == pytest.approx(1.0)

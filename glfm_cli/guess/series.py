@@ -17,7 +17,7 @@ from glfm_cli.guess.verdict import Verdict
 from glfm_cli.schema import Column, ColumnType, Role
 from glfm_cli.schema.moments import Moments
 
-ROWS = 10_000  # of more a model of series takes long
+ROWS = 10_000  # of more a model of series takes many minutes
 LOOKED_AT = 2_000  # rows, one after another
 WHY = "`role: time`, as values are like those before them"
 NUMBERS = frozenset({ColumnType.REAL, ColumnType.POSITIVE, ColumnType.COUNT})
