@@ -115,12 +115,16 @@ def test_a_weight_with_a_type_is_a_predictor_besides() -> None:
         classify(survey(2), {"columns": TYPES}, target="y")
 
 
-def test_a_classifier_says_by_which_role_it_takes_the_time_of_rows() -> None:
+def test_a_classifier_sees_the_time_of_rows_as_a_feature() -> None:
     together = survey(2).append_column("at", pa.array(np.arange(survey(2).num_rows) % 9))
-    typed = {"columns": TYPES | {"w": "ignore", "at": "time"}}
-    with pytest.raises(GlfmError, match="role time is not used") as caught:
-        classify(together, typed, target="y")
-    assert "predictor or" in str(caught.value.hint)
+    few: dict[str, Any] = {"target": "y", "cv": 2, "chains": 1, "settings": {"iterations": 3}}
+    of_role, of_type = (
+        classify(together, {"columns": TYPES | {"w": "ignore", "at": one}}, seed=1, **few)
+        for one in ({"type": "count", "role": "time"}, "count")
+    )
+    assert of_role.predictions is not None
+    assert of_type.predictions is not None
+    assert np.array_equal(of_role.predictions.p, of_type.predictions.p)
 
 
 def test_weights_are_guessed_by_names_that_mean_nothing_else() -> None:

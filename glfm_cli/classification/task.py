@@ -66,6 +66,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
     Raises GlfmError: the cells, the types or the target are wrong; the error says where.
     """
     name = _target_name(table, schema, target)
+    schema = _without_time(schema)
     role = {c.name: c.role for c in with_calendar(schema.resolve(table.column_names))}
     data = encode(table, with_readable_task(schema), file=file)
     data, schema, groups = _read_groups(data, schema, role)
@@ -107,20 +108,18 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
     return Task(schema, data, encoded, levels, code, features, tuple(notes), groups)
 
 
+def _without_time(schema: Schema) -> Schema:
+    """Return the schema with the time of rows as a feature: rows are predicted one by one."""
+    columns = (replace(c, role=Role.FEATURE) if c.role is Role.TIME else c for c in schema.columns)
+    return replace(schema, columns=tuple(columns))
+
+
 def _read_groups(
     data: Data, schema: Schema, role: Mapping[str, Role]
 ) -> tuple[Data, Schema, Array | None]:
     """Return the data and the schema with groups as ids, and what each row belongs to."""
     if data.groups is None:
         return data, schema, None
-    time = next((name for name, one in role.items() if one is Role.TIME), None)
-    if time is not None:
-        raise SchemaError(
-            "role time is not used by a classifier",
-            file=schema.file,
-            column=time,
-            hint="Give the column role predictor or ignore.",
-        )
     ids = tuple(name for name, one in role.items() if one in (Role.ID, Role.GROUP))
     columns = (replace(c, role=Role.ID) if c.role is Role.GROUP else c for c in schema.columns)
     as_ids = replace(data, groups=None, ids=ids, id_cells=None)
