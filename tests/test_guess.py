@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glfm_cli.completion.prepare import with_types
 from glfm_cli.encoding import encode
 from glfm_cli.errors import TableError
 from glfm_cli.guess import guess_schema
@@ -212,7 +213,10 @@ def test_rows_that_are_like_those_before_them_are_a_series(seed: int) -> None:
     assert role(walk[shuffled], stamp=hours[shuffled]) is Role.TIME
     assert role(walk, stamp=(3600 * np.arange(n)).astype("datetime64[s]")) is Role.TIME
     assert role(walk, other=hours[::-1]) is Role.FEATURE  # which of the two is the time?
-    guess = guess_schema(pa.table({"stamp": hours, "a": walk[:, 0]}))
+    table = pa.table({"stamp": hours, "a": walk[:, 0]})
+    roles = [one.role for one in with_types(table, "auto")[1].columns]  # models may refuse that
+    assert roles == [Role.FEATURE, Role.FEATURE]
+    guess = guess_schema(table)
     assert guess.reasons["stamp"].startswith("dates; the day may be the month as well, seen as")
     assert "`role: time`, as values are like those before them" in guess.reasons["stamp"]
 

@@ -66,7 +66,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
     Raises GlfmError: the cells, the types or the target are wrong; the error says where.
     """
     name = _target_name(table, schema, target)
-    schema = _without_time(schema)
+    schema = schema.without_time()
     role = {c.name: c.role for c in with_calendar(schema.resolve(table.column_names))}
     data = encode(table, with_readable_task(schema), file=file)
     data, schema, groups = _read_groups(data, schema, role)
@@ -106,12 +106,6 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
         )
     notes = [*data.notes, *notes]
     return Task(schema, data, encoded, levels, code, features, tuple(notes), groups)
-
-
-def _without_time(schema: Schema) -> Schema:
-    """Return the schema with the time of rows as a feature: rows are predicted one by one."""
-    columns = (replace(c, role=Role.FEATURE) if c.role is Role.TIME else c for c in schema.columns)
-    return replace(schema, columns=tuple(columns))
 
 
 def _read_groups(

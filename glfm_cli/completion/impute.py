@@ -83,7 +83,7 @@ def impute(
         `Completion.output` is completed data of the same kind.
     types : Schema, Guess, mapping or path
         What the columns mean: a schema, the content of a types file, its path, or "auto" for
-        what `guess_schema` makes of the table. Roles row,
+        what `guess_schema` makes of the table, without role time. Roles row,
         column and value make a matrix. Not needed with `resume` or `fit`.
     sampling, saving, matrix : Sampling, Saving, MatrixOptions
         The options; their fields are keywords of this function, too: `chains=4`, `save="a.glfm"`.

@@ -228,7 +228,7 @@ def guess_schema(table: TableLike) -> Guess:
 
 
 def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
-    """Return a table and what its columns mean; the types "auto" are guessed from it.
+    """Return a table and what its columns mean; types "auto" are guessed, without role time.
 
     Raises UsageError: table and types are both to be read from standard input.
     """
@@ -236,7 +236,7 @@ def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
         read = NamedTable(*as_table(table))
         guess = guess_schema(read)
         notes = tuple(f"column '{name}': {hint}" for name, hint in guess.skips.items())
-        return read._replace(notes=notes), guess.schema
+        return read._replace(notes=notes), guess.schema.without_time()
     if STANDARD == str(types) == str(table):
         raise UsageError(
             "the table and the types file are both standard input",

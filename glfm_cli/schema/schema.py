@@ -75,6 +75,14 @@ class Schema:
         """
         return _parse(_as_text(content), file)
 
+    def without_time(self) -> Schema:
+        """Return the schema with the column of role time as a feature: rows one by one."""
+        columns = (
+            replace(one, role=Role.FEATURE) if one.role is Role.TIME else one
+            for one in self.columns
+        )
+        return replace(self, columns=tuple(columns))
+
     def resolve(self, names: Sequence[str]) -> tuple[Column, ...]:
         """Return one `Column` for each column of a table, in the table's order.
 
