@@ -17,7 +17,7 @@ from glfm_cli.exploration import (
     sample_line,
     tables,
 )
-from glfm_cli.exploration.lines import NO_FEATURE, missing_line
+from glfm_cli.exploration.lines import missing_line, no_feature_line
 from glfm_cli.exploration.words import cell_text, left_out, named, percent, typical, with_error
 
 MOST_PATTERNS = 5  # side by side; more are in the files
@@ -67,7 +67,7 @@ def headline(found: Exploration) -> list[str]:
 def _features(console: RichConsole, found: Exploration) -> None:
     if not found.features:
         console.print()
-        console.print(Text(NO_FEATURE))
+        console.print(Text(no_feature_line(found)))
         _remainder(console, found)
         return
     numbers = ("rows", "explains", "stability", "in halves")

@@ -21,8 +21,6 @@ OFTEN = 0.02  # share of rows that lack both, from which it matters
 MOST_PAIRS = 3
 MOSTLY = 0.5  # what features that are not shown explain, where others are
 
-NO_FEATURE = "No feature: nothing in this table binds columns together by more than chance."
-
 
 def sample_line(found: Exploration) -> str:
     """Return which draw is shown, and why that one."""
@@ -52,6 +50,17 @@ def agreement_line(found: Exploration) -> str:
     return (
         "The chains do not all hold the same features: stability says how much of each the others "
         "find, too."
+    )
+
+
+def no_feature_line(found: Exploration) -> str:
+    """Return what it means that there is no feature."""
+    groups = found.data.groups
+    if groups is None or groups.time is None:
+        return "No feature: nothing in this table binds columns together by more than chance."
+    return (
+        "No feature: beside what they share in time, nothing binds columns together by more than "
+        "chance. Without role time that is shown as features, too."
     )
 
 

@@ -25,7 +25,7 @@ from glfm_cli.exploration import (
     sample_line,
 )
 from glfm_cli.exploration import tables as tidy
-from glfm_cli.exploration.lines import NO_FEATURE, missing_line
+from glfm_cli.exploration.lines import missing_line, no_feature_line
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import (
     cell_text,
@@ -173,7 +173,7 @@ def _overview(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
 def _features(found: Exploration) -> list[str]:
     if not found.features:
         line = remainder_line(found)
-        return [parts.paragraph(text) for text in (NO_FEATURE, line) if text]
+        return [parts.paragraph(text) for text in (no_feature_line(found), line) if text]
     rows: list[list[parts.Cell]] = []
     for one in found.features:
         halves = "" if math.isnan(one.halves) else with_error(one.halves, one.halves_error)

@@ -87,3 +87,18 @@ def test_a_kept_fit_predicts_rows_without_their_group(
     with_ids, without = (list(csv.DictReader(io.StringIO(one.stdout))) for one in said)
     assert [row["p_yes"] for row in with_ids] == [row["p_yes"] for row in without]
     assert [row["patient"] for row in with_ids] == [f"P{i}" for i in range(3) for _ in range(4)]
+
+
+def test_folds_of_groups_have_alike_shares_of_rare_labels(seed: int) -> None:
+    rng, apart = np.random.default_rng(seed), []
+    for _ in range(20):  # some of the larger groups have rare labels among others
+        group = np.repeat(np.arange(60), rng.integers(5, 30, 60))
+        often = np.where(rng.random(60) < 0.2, 0.3, 0.0)
+        code = (rng.random(group.size) < often[group]).astype(float)
+        fold = grouped_folds(code, group, 5, rng)
+        assert all(np.unique(fold[group == g]).size == 1 for g in range(60))
+        rows, rare = np.bincount(fold, minlength=5), np.bincount(fold[code == 1], minlength=5)
+        apart.append((np.ptp(rows), np.ptp(rare)))
+    rows, rare = np.mean(apart, axis=0)
+    assert rows < 9.0
+    assert rare < 4.0

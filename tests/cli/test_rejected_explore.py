@@ -143,6 +143,13 @@ def test_no_features_at_all_are_explored(explored: Run) -> None:
     assert "No feature: nothing in this table binds columns together by more than chance." in text
 
 
+def test_what_columns_share_in_time_is_no_feature(desk: Any, explored: Run) -> None:
+    desk.put("table.csv", "t,a,b\n" + "".join(f"{i},{i % 5},{i % 3}\n" for i in range(20)))
+    desk.put("types.yaml", "columns: {t: {type: real, role: time}, a: real, b: real}\n")
+    text = check_explored(explored(*ALL, "--set", "max_features=0"))
+    assert "No feature: beside what they share in time, nothing binds columns together" in text
+
+
 def test_forty_columns_with_fifty_levels_are_explored(desk: Any, explored: Run, seed: int) -> None:
     rng = np.random.default_rng(seed)
     names = [f"a_rather_long_name_of_column_{d}" for d in range(40)]
