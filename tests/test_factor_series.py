@@ -16,6 +16,7 @@ from glfm_cli.latent.factor_series import Blocks, FactorSeries, OwnSeries
 from glfm_cli.latent.joined_rows import RowsToJoin
 from glfm_cli.latent.row_effects import RowEffects
 from glfm_cli.latent.row_laws import Series, SeriesLaw
+from tests.statistical.series import Scripted, smooth
 
 CODE = np.array([0, 1, 0, 1, 0, 0, 1, 0])
 TIME = np.array([3.0, 0.0, 1.0, 4.5, 2.5, 0.0, 1.0, 2.5])  # two rows at the last time
@@ -161,23 +162,6 @@ def test_loadings_have_their_dense_law(seed: int) -> None:
     assert np.array_equal(parts.loading[:, [0, 2]], LOADING[:, [0, 2]])
 
 
-class Scripted:
-    """Random numbers of one proposal: a step of the logs of l and k, and its uniform."""
-
-    def __init__(self, step: Array, u: float) -> None:
-        self.step, self.u, self.calls = step, u, 0
-
-    def integers(self, *args: int) -> int:
-        return 0
-
-    def random(self) -> float:
-        return self.u
-
-    def standard_normal(self, n: int) -> Array:
-        self.calls += 1
-        return self.step if self.calls == 2 else np.zeros(n)  # the first call is of no step
-
-
 @pytest.mark.parametrize("step", [[0.9, 0.0], [0.0, -1.0], [-0.6, 0.4]])
 def test_lengths_move_by_the_ratio_of_dense_posteriors(
     step: list[float], seed: int, monkeypatch: pytest.MonkeyPatch
@@ -286,13 +270,10 @@ def test_new_rows_follow_shared_series_and_their_own(seed: int) -> None:
     drawn = drawn[100:]
     every = np.concatenate([[0.0, 1.0, 3.0], later])
 
-    def kernel(lengths: Array) -> Array:
-        (slow, fast), r = lengths, np.abs(every[:, None] - every) / fitted.step
-        return np.asarray((slow * np.exp(-r / slow) - fast * np.exp(-r / fast)) / (slow - fast))
-
     # Shared and own series at all rows, of which those of the first three are known.
-    parts = [kernel(one) for one in LENGTH.T]
-    parts += [v * kernel(one) for v, one in zip(OWN_V, OWN_LENGTH.T, strict=True)]
+    parts = [smooth(every, fitted.step, one) for one in LENGTH.T]
+    own = zip(OWN_V, OWN_LENGTH.T, strict=True)
+    parts += [v * smooth(every, fitted.step, one) for v, one in own]
     known = np.concatenate([fitted.factors.g, fitted.u], axis=1)
     load, mean, cov = np.vstack([LOADING, np.eye(S)]), np.zeros((3, S)), np.zeros((3, S, 3, S))
     for weight, kernel_of, x in zip(load, parts, known.T, strict=True):

@@ -43,16 +43,10 @@ from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical import bsvd_prior
 from tests.statistical.geweke import JointLaw, even, odd
+from tests.statistical.series import Scripted, smooth
 
 CODE = np.array([0, 1, 0, 2, 1, 0, 2, 2, 0, 1])
 TIME = np.array([3.0, 0.0, 1.0, 5.0, 0.5, 1.5, 2.0, 2.5, 9.0, 4.0])
-
-
-def smooth(time: Array, step: float, lengths: tuple[float, float]) -> Array:
-    """Return correlations of a series at some times."""
-    away = np.abs(time[:, None] - time) / step
-    (long, short), gap = lengths, lengths[0] - lengths[1]
-    return np.asarray((long * np.exp(-away / long) - short * np.exp(-away / short)) / gap)
 
 
 @pytest.mark.parametrize("lengths", [(1.7, 0.4), (3.0, 2.999), (0.05, 6.0), (9.0, 1e-5)])
@@ -300,23 +294,6 @@ def test_curves_have_variances_of_their_own(seed: int) -> None:
         one[:] = np.log(variances)
     assert found[30:].mean(axis=0) == pytest.approx(expected.mean(axis=0), abs=0.4)
     assert not effects.h[0, :, 1].any()  # that of the predictor itself
-
-
-class Scripted:
-    """Random numbers of one proposal: a step of logs of v, q, l and k, and its uniform."""
-
-    def __init__(self, step: list[float], u: float) -> None:
-        self.step, self.u, self.calls = np.array(step), u, 0
-
-    def integers(self, *args: int) -> int:
-        return 0
-
-    def random(self) -> float:
-        return self.u
-
-    def standard_normal(self, n: int) -> Array:
-        self.calls += 1
-        return self.step if self.calls == 2 else np.zeros(n)  # the first call is of no step
 
 
 @pytest.mark.parametrize(
