@@ -311,7 +311,7 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
     rest = (e - common[np.argsort(np.argsort(TIME)), 0] - own[CODE, 0] * (1.0 + 0.3 * t))[seen]
 
     def log_density(v: float, q: float, *lengths: float) -> float:
-        K = v * smooth(TIME, series.step, lengths)  # type: ignore[arg-type]
+        K = v * smooth(TIME, series.step, lengths)
         V = np.where(same, K + q * np.outer(t, t), 0.0) + noise * np.eye(10)
         found = multivariate_normal(None, V[np.ix_(seen, seen)]).logpdf(rest)
         found += norm(np.log([5.0, 0.5]), [1.5, 2.0]).logpdf(np.log(lengths)).sum()
