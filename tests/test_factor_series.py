@@ -104,6 +104,17 @@ def test_series_given_sums_have_their_dense_law(seed: int) -> None:
     )
 
 
+def test_series_stay_where_rounding_leaves_no_law_of_them(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    G, x = rng.normal(size=(K, 2, M)), rng.normal(size=(S, 2, M))
+    parts = shared()
+    parts.loading[:] = 1e7 * np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
+    own = OwnSeries(x, OWN_LENGTH, np.full(S, 1e-12))
+    g, u = parts.given_sums(SERIES, G, own, rng)
+    assert np.array_equal(g, G)
+    assert np.array_equal(u, x)
+
+
 def test_what_is_held_stays(seed: int) -> None:
     rng = np.random.default_rng(seed)
     G, x = rng.normal(size=(K, 2, M)), rng.normal(size=(S, 2, M))

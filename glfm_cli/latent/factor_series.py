@@ -69,8 +69,8 @@ class Blocks(NamedTuple):
         found[:, :-1] += np.einsum("jin,jn->in", self.below[..., :-1], x[:, 1:])
         return found
 
-    def draw(self, b: Array, rng: Generator) -> Array:
-        """Return a draw (w, M) of N(Q^-1 b, Q^-1), Q this and b (w, M)."""
+    def draw(self, b: Array, rng: Generator) -> Array | None:
+        """Return a draw (w, M) of N(Q^-1 b, Q^-1), Q this and b (w, M); None beyond rounding."""
         w, M = b.shape
         band = np.zeros((M, w, 2 * w))
         for c in range(w):
@@ -78,7 +78,7 @@ class Blocks(NamedTuple):
             band[:, c, w - c : 2 * w - c] = self.below[:, c].T
         factor, status = dpbtrf(band.reshape(-1, 2 * w).T, lower=1, overwrite_ab=1)
         if status != 0:
-            raise np.linalg.LinAlgError("the precision of shared series is not positive definite")
+            return None
         half = dtbtrs(factor, b.T.reshape(-1, 1), uplo="L")[0]
         half += rng.standard_normal(half.shape)
         return np.asarray(dtbtrs(factor, half, uplo="L", trans="T")[0]).reshape(M, w).T
@@ -222,6 +222,8 @@ class FactorSeries:
     ) -> tuple[Array, Array]:
         """Return g and the columns' own series, (K, 2, M) and (S, 2, M), given z = L g + u.
 
+        As they were where the precision, which rests on what is given alone, is lost to rounding.
+
         G : (K, 2, M) g and its velocity as they were;  held : (M,) as for `given_own`
         """
         (K, _, M), L = G.shape, self.loading
@@ -244,7 +246,10 @@ class FactorSeries:
                 diagonal[k, 0, k, 0] += held
                 b[k, 0] += held * G[k, 0]
         Q_all = Blocks(diagonal.reshape(2 * K, 2 * K, M), below.reshape(2 * K, 2 * K, M))
-        G = Q_all.draw(b.reshape(2 * K, M), rng).reshape(K, 2, M)
+        drawn = Q_all.draw(b.reshape(2 * K, M), rng)
+        if drawn is None:
+            return G, own.x
+        G = drawn.reshape(K, 2, M)
         return G, z - np.tensordot(L.T, G, 1)
 
     def pack(self) -> dict[str, Array]:
