@@ -307,6 +307,10 @@ def test_they_are_kept_with_a_fit() -> None:
         assert np.array_equal(getattr(found, name), getattr(parts, name))
     assert not none.pack()
     assert FactorSeries.unpack({}, CODE.size, S).g.shape == (CODE.size, 0)
+    for name in parts.pack():
+        rest = {one: x for one, x in parts.pack().items() if one != name}
+        with pytest.raises(ValueError, match="factor"):
+            FactorSeries.unpack(rest, CODE.size, S)
     for broken in ({"p": np.array([0.5, -1.0])}, {"length": LENGTH - 1.0}, {"g": np.zeros((1, K))}):
         arrays = parts.pack() | {f"effects.factor.{name}": x for name, x in broken.items()}
         with pytest.raises(ValueError, match="factor"):

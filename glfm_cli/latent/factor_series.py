@@ -261,7 +261,7 @@ class FactorSeries:
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], rows: int, width: int) -> Self:
         """Return what `pack` gave, on the same memory; ValueError when it is no such part."""
-        if "effects.factor.p" not in arrays:
+        if not any(f"effects.factor.{name}" in arrays for name in NAMES):
             return cls.none(rows, width)
 
         def part(name: str, *shape: int | None) -> Array:
