@@ -12,12 +12,11 @@ from glfm_cli import impute
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.inference import chains
-from glfm_cli.latent.forest import ForestConfig, ForestDraw
+from glfm_cli.latent.forest import ForestConfig
 from glfm_cli.latent.forest.columns import Kinds, cells_of
-from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, error_of_many
+from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, errors_of_many
 from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import grow, law, scaled
-from glfm_cli.latent.model import Sizes
 from glfm_cli.links.law import NormalMixture, Probabilities
 
 pytestmark = pytest.mark.kernels
@@ -56,7 +55,7 @@ def test_the_mean_product_of_two_forests_errors_is_the_error_of_many(how: str, l
     z, seen, kinds = columns(how, 0.3)
     rows, rng, config = np.arange(N), np.random.default_rng(1), ForestConfig()
     once = (z, seen, kinds, 0, rows, least, Lines.none(kinds, N), config, rng)
-    found = [error_of_many(*once) for _ in range(20)]
+    found = [errors_of_many(*once)[0] for _ in range(20)]
     errors, K = [], 200
     for _ in range(K):
         trees = grow(z, seen, kinds, [0], 4, 1, np.full(4, least), config, rng)
@@ -236,32 +235,6 @@ def test_numbers_are_rounded_and_none_is_taken_for_an_atom() -> None:
     beside = replace(kinds, atom=np.array([z[0, 70], np.nan]))
     again = cells_of(problem.links, problem.xs, beside)
     assert np.sum(again[0] == beside.atom[0]) == 60
-
-
-def test_draws_and_states_of_before_leaves_had_sizes_of_their_own_are_read() -> None:
-    problem = prepare(table_of(), TYPES, model="forest", settings={"least": 3})[0]
-    chain = chains.start(problem, 1, 0)
-    for _ in range(2):
-        chain.sweep(adapt=True)
-    draw = chain.keep().latent
-    packed = dict(draw.pack())
-    leaf = packed["feature"] < 0
-    packed["size"] = np.where(leaf, packed["threshold"], 0.0).astype(np.int32)
-    packed["threshold"] = np.where(leaf, 0.0, packed["threshold"]).astype(np.float64)
-    sizes = Sizes(rows=300, latent=3, spans=((0, 1), (1, 2), (2, 3)))
-    again = ForestDraw.unpack(packed, sizes)
-    for d in range(3):
-        one, two = (
-            problem.model.cells_law(each, slice(None)).column(d) for each in (draw, again)
-        )
-        np.testing.assert_array_equal(one.means, two.means)
-
-    model, values = chain.model, chain.values
-    state = dict(model.save(chain.state))
-    del state["turn"], state["way"]
-    loaded = model.load(state, values, problem.config)
-    assert loaded.least.tolist() == [3, 3, 3]
-    assert loaded.turn > SETTLED
 
 
 @pytest.mark.parametrize("least", [[USUAL, 2, 1], [0, *SIZES[1:]]])

@@ -168,8 +168,6 @@ class Lines:
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], kinds: Kinds, rows: int) -> Lines:
         """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
-        if not {"line", "weight", "ends", "left"} & set(arrays):  # of before columns had lines
-            return cls.none(kinds, rows)
         inputs, D = Inputs.of(kinds), kinds.levels.size
         place = take(arrays, "line", np.int64, (D,))
         has = place >= 0
@@ -195,18 +193,28 @@ def ridge(x: Array, y: Array) -> tuple[float, Array, Array]:
 
     x : (n, P) inputs, of which each counts by its deviation
     """
-    n, middle, about = y.size, y.mean(), x.mean(axis=0)
+    mean, slopes, leverage = ridges(x, y[:, None])
+    without = (y - x @ slopes[:, 0] - mean[0]) / np.maximum(1.0 - leverage, LEAST_FREE)
+    return float(mean[0]), slopes[:, 0], without
+
+
+def ridges(x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Return intercepts (K,), slopes (P, K) and leverages (n,) of ridges of one weight.
+
+    x : (n, P) inputs, of which each counts by its deviation
+    y : (n, K) what is regressed on them
+    """
+    n, middle, about = len(y), y.mean(axis=0), x.mean(axis=0)
     deviation = x.std(axis=0)
     unit = np.where(deviation > 0.0, 1.0 / np.where(deviation > 0.0, deviation, 1.0), 0.0)
     u, v = (x - about) * unit, y - middle
     size, turn = np.linalg.eigh(u.T @ u)
     size, along = np.maximum(size, 0.0), turn.T @ (u.T @ v)
-    shrunk = size + n * WEIGHTS[int(np.argmax(log_evidence(size, along, v @ v, n)))]
-    slopes = turn @ (along / shrunk)
+    evidence = [log_evidence(size, a, b @ b, n) for a, b in zip(along.T, v.T, strict=True)]
+    shrunk = size + n * WEIGHTS[int(np.argmax(np.sum(evidence, axis=0)))]
+    slopes = (turn @ (along / shrunk[:, None])) * unit[:, None]
     leverage = 1.0 / n + np.sum((u @ turn) ** 2 / shrunk, axis=1)
-    without = (v - u @ slopes) / np.maximum(1.0 - leverage, LEAST_FREE)
-    slopes = slopes * unit
-    return float(middle - about @ slopes), slopes, without
+    return middle - about @ slopes, slopes, leverage
 
 
 def log_evidence(size: Array, along: Array, square: float, n: int) -> Array:

@@ -88,15 +88,9 @@ class Trees:
         asked = columns if features is None else features
         root = take(arrays, "root", np.int32, (columns, None))
         seed = take(arrays, "seed", np.uint64, (columns,))
-        if "size" in arrays:  # of before forecasts had slopes
-            arrays = {"slope": np.ones(columns), **arrays}
         within, slope, scale = (take(arrays, n, np.float64, (columns,)) for n in COLUMNS[2:])
         left_out = int(take(arrays, "left_out", np.int64, ()))
         feature = take(arrays, "feature", np.int32, (None,))
-        if "size" in arrays:  # of before leaves told their size by the threshold
-            wide = take(arrays, "threshold", np.float64, feature.shape)
-            size = take(arrays, "size", np.int32, feature.shape)
-            arrays = {**arrays, "threshold": np.where(feature < 0, size, wide).astype(np.float32)}
         threshold = take(arrays, "threshold", np.float32, feature.shape)
         child = take(arrays, "child", np.int32, feature.shape)
         members = take(arrays, "members", np.int32, (None,))
