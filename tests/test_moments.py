@@ -118,6 +118,34 @@ def test_columns_of_arrow_keep_type_and_cells(kind: pa.DataType, said: Any, cell
     assert done.filter(kept).equals(pa.chunked_array([pa.array(cells, kind)]).filter(kept))
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda day: f"{day:%d%b%Y}".upper(),
+        lambda day: f"{day:%d%b%Y}".lower(),
+        lambda day: f"{day:%d%b%Y}",
+        lambda day: f"{day.day}{day:%b%Y}".upper(),
+    ],
+    ids=["02NOV2020", "02nov2020", "02Nov2020", "2NOV2020"],
+)
+def test_months_keep_their_letters_and_days_their_zeros(tmp_path: Path, write: Any) -> None:
+    cells = [write(day) for day in DAYS]
+    every = [DAYS[0] + dt.timedelta(days=k) for k in range(400)]
+    style = Moments("date", "%d%b%Y").style(cells)
+    assert [style.write((day - dt.date(1970, 1, 1)).days) for day in every] == [*map(write, every)]
+    table = pa.table({"a": cells, "x": np.arange(N) / 9})
+    types = {"columns": {"a": {"type": "date", "format": "%d%b%Y"}, "x": "real"}}
+    impute(table, types, save=tmp_path / "f.glfm", **SHORT)
+    new = pa.table({"a": pa.nulls(2, pa.string()), "x": [1.0, 2.0]})
+    for text in impute(new, fit=tmp_path / "f.glfm", threads=1).table["a"].to_pylist():
+        assert text == write(dt.datetime.strptime(text, "%d%b%Y"))
+
+
+def test_a_date_written_in_another_way_does_not_change_how_others_are() -> None:
+    cells = ["02NOV2020", "2Nov2020", "11DEC2020", "05JAN2021"]
+    assert Moments("date", "%d%b%Y").style(cells).write(18_631) == "04JAN2021"
+
+
 def test_dates_beside_date_times_keep_their_zeros() -> None:
     cells = ["2023-02-09", "2023-02-07 14:30", "2023-11-19", "2023-03-01"]
     assert Moments("date").style(cells).write(19395) == "2023-02-07"

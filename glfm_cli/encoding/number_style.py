@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 from glfm_cli.io.numerals import MINUS, SPACES, Numerals
-from glfm_cli.schema.moments import DAY, MomentStyle
+from glfm_cli.schema.moments import DAY, Letters, MomentStyle
 
 _PAIRS = re.compile(r"\d{1,2}(?:\D\d\d)+\D\d{3}")  # groups of two digits, as in India
 # Of what a style says of itself in a file: the least and largest whole numbers, and the switches.
@@ -118,6 +118,8 @@ def style_from_dict(entries: Mapping[str, Any]) -> NumberStyle | MomentStyle:
             least, most = _WHOLE[name]
             sound = type(value) is int and least <= value <= most
             sound |= name == "places" and value is None
+        elif name == "letters":
+            sound = value in get_args(Letters)
         else:
             sound = type(value) is (bool if name in _SWITCHES else str)
         if not sound:

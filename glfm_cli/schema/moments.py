@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal
+from itertools import product
+from typing import Literal, get_args
 
 Kind = Literal["date", "duration"]
+Letters = Literal["as named", "upper", "lower"]
 MOMENTS: dict[Kind, str] = {"date": "real", "duration": "positive"}  # the type of each kind
 
 ISO, EXCEL, UNIX = "iso", "excel", "unix"
@@ -28,6 +30,7 @@ _SERIAL = re.compile(r"\d{1,7}(?:\.\d+)?")
 _SECONDS = re.compile(r"-?\d{1,12}(?:\.0*)?")
 _DURATION = re.compile(r"(\d{1,6}):([0-5]\d)(?::([0-5]\d))?")
 _PADDED = {"%d": "day", "%m": "month", "%H": "hour"}
+_NAMED = re.compile("%[aAbBp]")
 _FINER = (("%S", DAY), ("%M", 1440), ("%H", 24), ("%I", 24))  # steps a day, by the directive
 DIRECTIVES = frozenset("aAbBdmyYHIpMSj%")
 
@@ -97,9 +100,24 @@ class Moments:
             form = forms.most_common(1)[0][0] if forms else "%Y-%m-%d"
             return MomentStyle(form, steps_of(form))  # always with zeros
         assert form is not None
-        style = MomentStyle(form, steps_of(form))
-        padded = all(style.write(round((self.number(t) or 0) * style.steps)) == t for t in cells)
-        return style if padded else MomentStyle(form, style.steps, width=1)
+        return self._style_of(form, cells)
+
+    def _style_of(self, form: str, cells: list[str]) -> MomentStyle:
+        """Return the zeros and letters of a format in which most cells are written.
+
+        At a tie the first of: with zeros, without; 02Nov2020, 02NOV2020, 02nov2020.
+        """
+        steps = steps_of(form)
+        numbers = [round((self.number(cell) or 0) * steps) for cell in cells]
+        best, most = MomentStyle(form, steps), -1
+        for width, letters in product((2, 1), get_args(Letters)):
+            style = MomentStyle(form, steps, width, letters)
+            same = sum(style.write(k) == cell for k, cell in zip(numbers, cells, strict=True))
+            if same > most:
+                best, most = style, same
+            if most == len(cells):
+                break
+        return best
 
 
 @dataclass(frozen=True)
@@ -109,11 +127,13 @@ class MomentStyle:
     form : a format of strptime, `excel`, `unix` or "duration"
     steps : how many steps of its resolution a day, or of a duration a minute, has
     width : digits that days, months and hours have at least
+    letters : of names of months and days, and of AM and PM
     """
 
     form: str
     steps: int
     width: int = 2
+    letters: Letters = "as named"
 
     def write(self, k: int) -> str:
         """Return the cell of a date or duration that is k steps."""
@@ -131,7 +151,12 @@ class MomentStyle:
         if self.width == 1:
             for directive, name in _PADDED.items():
                 form = form.replace(directive, str(getattr(moment, name)))
+        if self.letters != "as named":
+            form = _NAMED.sub(lambda one: self._lettered(moment.strftime(one[0])), form)
         return moment.strftime(form)
+
+    def _lettered(self, name: str) -> str:
+        return name.upper() if self.letters == "upper" else name.lower()
 
 
 def steps_of(form: str) -> int:

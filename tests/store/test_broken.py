@@ -274,6 +274,11 @@ LOADED: dict[str, tuple[Change, str, str]] = {
     "a level twice": (header(modelled__2__levels=["x", "x"]), "run.json", "`modelled`"),
     "an odd style": (header(modelled__0__style={"places": -1}), "run.json", "`style`, found"),
     "another style": (header(modelled__0__style={"form": "%Y"}), "run.json", "`style`, found"),
+    "other letters": (
+        header(modelled__0__style={"form": "%b", "steps": 1, "letters": "loud"}),
+        "run.json",
+        "`style`, found",
+    ),
     "a level more": (header(modelled__2__levels=list("wxyz")), "links.arrow", "'slot' is"),
     "other types": (
         filled("types.yaml", b"columns: {a: real, n: count, city: categorical, k: categorical}"),
