@@ -21,7 +21,7 @@ from glfm_cli.guess.verdict import Verdict
 from glfm_cli.io.arrow_types import computable_table
 from glfm_cli.io.declared import declared
 from glfm_cli.io.dialect import dialect_of
-from glfm_cli.io.units import unit_in, units_of
+from glfm_cli.io.units import labels_of, unit_in, units_of
 from glfm_cli.schema import MissingCode, Role, Schema
 from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import entry, flow, scalar
@@ -117,12 +117,14 @@ def _guess(table: pa.Table, *, features: bool) -> Guess:
         raise TableError("the table has no rows", expected="at least one row of data")
     table = computable_table(table)
     dialect = dialect_of(table)
-    units = units_of(table)
+    units, labels = units_of(table), labels_of(table)
     empty = empty_rows(table)
     columns = [
         replace(
             profile(field.name, table.column(i)),
-            declared=declared(field),
+            declared=declared(field)._replace(label=labels[field.name])
+            if field.name in labels
+            else declared(field),
             unit=unit_in(units.get(field.name, "")),
             runs=runs_of(table.column(i)),
             n_empty=empty.size,

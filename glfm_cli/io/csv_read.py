@@ -22,7 +22,7 @@ from glfm_cli.io.csv_split import (
 from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, encoding_of, find_header, sniff_delimiter
 from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
 from glfm_cli.io.formats import check_is_text
-from glfm_cli.io.units import SAMPLE, is_units_row, with_units
+from glfm_cli.io.units import SAMPLE, has_row_below, with_units
 
 MOST_NOTES = 20  # lines under a table that may be notes
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
@@ -31,7 +31,7 @@ MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets nee
 class Top(NamedTuple):
     """What is known of a text whose rows come in parts, each under the same header.
 
-    skipped : bytes above the header;  units : whether a row of units is below it
+    skipped : bytes above the header;  units : whether a row of units or labels is below it
     row_names : whether the header has no field for the first column
     """
 
@@ -126,7 +126,7 @@ def _with_first_name(cells: CellSpans) -> CellSpans:
 def _units_row(
     data: bytes, cells: CellSpans, n_columns: int, n_cells: int, known: bool
 ) -> list[str]:
-    """Return the cells of the row below the header when they are units, else nothing."""
+    """Return the cells of the row below the header when it is no row of the table, else nothing."""
     units = [_text(data, cells, i) for i in range(n_columns, 2 * n_columns)]
     if known:
         return units
@@ -135,7 +135,7 @@ def _units_row(
         [_text(data, cells, i) for i in range(2 * n_columns + j, last, n_columns)]
         for j in range(n_columns)
     ]
-    return units if below[0] and is_units_row(units, below) else []
+    return units if below[0] and has_row_below(units, below) else []
 
 
 def check_names(names: list[str], file: str) -> None:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from glfm_cli.io.numerals import PLAIN, Numerals
 from glfm_cli.io.row_notes import RowsNote
-from glfm_cli.io.units import units_of
+from glfm_cli.io.units import labels_of, units_of
 
 METADATA_KEY = b"glfm.csv"
 WRITTEN_TYPE_KEY = b"glfm.type"
@@ -116,7 +116,8 @@ def notes_of(table: pa.Table) -> tuple[str, ...]:
         above = "the line" if lines == 1 else f"the {lines} lines"
         notes.append(f"{above} above the header stand for no rows, and are written back")
     if units_of(table):
-        notes.append("the row below the header holds units, and is written back")
+        what = "labels" if labels_of(table) else "units"
+        notes.append(f"the row below the header holds {what}, and is written back")
     return (*notes, *_total_note(table))
 
 

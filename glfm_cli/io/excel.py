@@ -22,7 +22,7 @@ from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.extras import need
 from glfm_cli.io.mixed import cells_of, mixed_column
-from glfm_cli.io.units import SAMPLE, is_units_row, units_of, with_units
+from glfm_cli.io.units import SAMPLE, has_row_below, units_of, with_units
 
 TITLE_KEY = b"glfm.title"  # of the schema: the rows above the header
 MOST_TITLES = 20  # rows above the header that are looked for
@@ -54,7 +54,7 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         raise TableError("has a header but no rows", file=file)
     cells = [_text(cell) for cell in body[0][:width]]
     below = [[_text(row[j]) for row in body[1 : 1 + SAMPLE]] for j in range(width)]
-    units = dict(zip(names, cells, strict=False)) if is_units_row(cells, below) else {}
+    units = dict(zip(names, cells, strict=False)) if has_row_below(cells, below) else {}
     body = body[1:] if units else body
     columns, fields = [], []
     for j in range(width):

@@ -1,4 +1,4 @@
-"""Units of measurement: which there are, and the row of them that may stand below a header."""
+"""Units of measurement, and the row of them, or of labels, that may stand below a header."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-KEY = b"glfm.units"  # of the schema: the row of units, by column
+KEY = b"glfm.units"  # of the schema: the row of units or labels, by column
 CURRENCIES = frozenset("$€£¥₹₩₽₺₪฿") | frozenset(
     ["R$", "US$", "USD", "EUR", "GBP", "CHF", "JPY", "INR", "kr", "Kč", "zł", "Fr.", "Rs", "Rs."]
 )
@@ -28,6 +28,8 @@ _IN_BRACKETS = re.compile(r"[\[(]\s*([^\d\[\]()][^\[\]()]{0,19})\s*[\])]")
 _NO_UNIT = frozenset({"", "-", "--", "—", "1", "n/a", "none", "text", "string"})
 _NUMBER = re.compile(r"(?:[<>]=?|[≤≥])?\s*[+\u2212-]?[.,]?\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?")
 SAMPLE = 50  # cells below that are looked at
+FEWEST = 5  # numbers below a label, in two columns or more
+WORD = 4  # letters that a label above numbers has, as codes among them do not
 MOSTLY = 0.8  # of them are numbers in a column with a unit
 
 
@@ -63,12 +65,54 @@ def is_units_row(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     return True
 
 
+def is_labels_row(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether the cells under a header are labels of its columns, and no row of the table.
+
+    All are words, of which none recurs, with whatever digits (P12 above P13), in two columns or
+    more above numbers.
+
+    cells : the row under the header
+    below : the cells under each of them
+    """
+    labels = [cell.strip() for cell in cells]
+    if not all(any(map(str.isalpha, label)) for label in labels):
+        return False
+    if len({label.casefold() for label in labels}) < len(labels):
+        return False
+    above = []
+    for label, column in zip(labels, below, strict=True):
+        filled = [text.strip() for text in column if text.strip()]
+        if _shape(label) in map(_shape, filled):
+            return False
+        numbers = sum(_NUMBER.fullmatch(text) is not None for text in filled)
+        if numbers >= max(FEWEST, MOSTLY * len(filled)):
+            above.append(label)
+    named = sum(" " in one or sum(map(str.isalpha, one)) >= WORD for one in above)
+    return len(above) > 1 and 2 * named > len(above)
+
+
+def _shape(text: str) -> str:
+    return re.sub(r"\d+", "0", text)
+
+
+def has_row_below(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether the cells under a header are units or labels."""
+    return is_units_row(cells, below) or is_labels_row(cells, below)
+
+
 def with_units(table: pa.Table, units: Mapping[str, str]) -> pa.Table:
-    """Return the table with the row of units, by column, in its metadata."""
+    """Return the table with the row of units or labels, by column, in its metadata."""
     metadata = dict(table.schema.metadata or {})
     return table.replace_schema_metadata(metadata | {KEY: json.dumps(units).encode()})
 
 
 def units_of(table: pa.Table) -> dict[str, str]:
-    """Return the row of units that stood below the header, by column; empty if there was none."""
+    """Return the row of units or labels below the header, by column; empty if there was none."""
     return json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
+
+
+def labels_of(table: pa.Table) -> dict[str, str]:
+    """Return the row of labels that stood below the header, by column; empty if there was none."""
+    row = units_of(table)
+    units = all(unit_in(cell) or cell.strip().casefold() in _NO_UNIT for cell in row.values())
+    return {} if units else row

@@ -378,6 +378,19 @@ def test_a_row_of_units_is_kept_and_no_row_of_the_table(desk, here: Callable, br
     assert (before.num_rows, after["tall"].type, after["tall"].null_count) == (40, pa.int64(), 0)
 
 
+def test_a_row_of_labels_in_a_workbook_is_no_row_of_the_table(desk, here: Callable) -> None:
+    columns = {
+        "id": ["Patient", *(f"P{i}" for i in range(40))],
+        "tall": ["Body height", *(None if i % 4 == 0 else 150 + 7 * i % 43 for i in range(40))],
+        "heavy": ["Body weight", *(50.5 + i * i % 37 for i in range(40))],
+    }
+    workbook("in.xlsx", columns)
+    complete(here, "in.xlsx", "out.xlsx")
+    assert "tall: {type: count, label: Body height}" in Path("types.yaml").read_text()
+    after = read_table("out.xlsx")
+    assert (after.num_rows, after["tall"].type, after["tall"].null_count) == (40, pa.int64(), 0)
+
+
 # Addresses of the web ------------------------------------------------------------------------
 
 

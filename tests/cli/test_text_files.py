@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from glfm_cli.io import read_table
 
 TOWNS = ["", "Köln", "Rom", "Rom"]
@@ -81,6 +83,43 @@ def test_units_of_flows_and_turbidity_are_known(desk, here: Callable) -> None:
     said = here("types", "table.csv").stdout
     assert 'FI102: {type: positive, decimal: ",", unit: m³/h}' in said
     assert 'QI7: {type: positive, decimal: ",", unit: NTU}' in said
+
+
+def test_a_row_of_labels_is_written_back_and_is_no_row(desk, here: Callable) -> None:
+    rows = "".join(f"{i:03d}-1,{'AB'[i % 2]},{i % 7}.5,{i if i % 6 else '.'}\n" for i in range(40))
+    top = 'USUBJID,ARM,BASE,AVAL\n"Subject, unique",Planned arm,Baseline value,Week 12\n'
+    desk.put("table.csv", top + rows)
+    said = here("types", "table.csv", "-o", "types.yaml")
+    note = "Warning: the row below the header holds labels, and is written back"
+    assert said.lines("Warning") == [note]
+    types = (desk.folder / "types.yaml").read_text()
+    assert 'ARM: {type: categorical, levels: ["A", "B"], label: Planned arm}' in types
+    assert "AVAL: {type: count, label: Week 12}" in types
+    assert desk.impute().stdout.startswith(top + "000-1,A,0.5,")
+    stacked = desk.impute("--multiple", "2").stdout.splitlines()
+    assert stacked[1] == ',,"Subject, unique",Planned arm,Baseline value,Week 12'
+    assert len(stacked) == 2 + 3 * 40
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "P1,A,ND,NQ",  # codes
+        "P1,A,ND,not done",
+        "P1,A,not done,not done",
+        "P1,A,not done,3",
+        "P1,,not done,missing",
+        "A99,A,not done,unknown",  # A1 stands below
+        "P1,B,not done,unknown",
+        "1,A,not done,unknown",
+    ],
+)
+def test_a_row_of_codes_is_no_row_of_labels(desk, here: Callable, first: str) -> None:
+    rows = "".join(f"A{i},{'BC'[i % 2]},{i % 7}.5,{i}\n" for i in range(40))
+    desk.put("table.csv", f"id,arm,x,y\n{first}\n{rows}")
+    said = here("types", "table.csv")
+    assert "holds labels" not in said.stderr
+    assert "41 rows" in said.stdout
 
 
 def test_a_last_row_that_looks_like_a_total_is_named(desk, here: Callable) -> None:
