@@ -255,6 +255,29 @@ def test_results_of_formulas_that_known_cells_tell_go_with_an_analysis(
     assert "Give 'bmi' `role: ignore`, and write I(weight / (height / 100) ** 2)" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("analysis", "mend"),
+    [
+        ("chg ~ base + x", "analyse 'aval' in its place; of completed tables 'chg' is aval - base"),
+        ("aval ~ base + x", "compute it of completed tables: aval - base."),
+        ("aval ~ base + I(chg / 2)", "write I(aval - base) in its place."),
+    ],
+)
+def test_the_mend_of_a_formula_is_an_analysis_that_works(
+    tmp_path: Any, analysis: str, mend: str
+) -> None:
+    """Another column's formula, of which all is known, is not what is named."""
+    base, x, rows = np.arange(40) % 9, np.arange(40) % 7, []
+    for b, v, gone in zip(base, x, np.arange(40) % 4 == 0, strict=True):
+        aval = b + v * v % 5
+        rows.append(f"{b},{v},{2 * v}," + ("," if gone else f"{aval},{aval - b}"))
+    types = "columns: {base: real, x: real, twice: {type: real, formula: 2 * x}, aval: real,"
+    types += " chg: {type: real, formula: aval - base}}"
+    table = "base,x,twice,aval,chg\n" + "\n".join(rows)
+    told = f"Hint: Give 'chg' `role: ignore`, and {mend}"
+    check_analysis_refused(tmp_path, table, types, analysis, told)
+
+
 def test_of_a_column_with_a_condition_no_warning_says_to_name_it() -> None:
     rng = np.random.default_rng(1)
     x, hours = rng.standard_normal((2, 90))

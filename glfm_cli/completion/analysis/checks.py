@@ -19,7 +19,7 @@ CHANCE, CONSIDERABLE = 0.01, 0.01  # of all columns together; of the variance th
 MOST_NAMED = 5
 
 
-def check_table(data: Data, model: LatentModel) -> None:
+def check_table(regression: AnalysisFormula, data: Data, model: LatentModel) -> None:
     """Raise UsageError for a model that cannot be swept beside a regression, or such a table."""
     if model.sees != "gaussian" or model.kind != "gibbs":
         raise UsageError(
@@ -39,15 +39,33 @@ def check_table(data: Data, model: LatentModel) -> None:
     for d in sorted(Relations.of(data.columns).numbers):
         column = data.columns[d].column
         if n := int(unknown_of(data.columns[d]).sum()):
-            own = next((c.column for c in data.columns if c.column.formula), None)
             raise UsageError(
                 f"--analysis does not know what to do with formula, parts_of or less_than where "
                 f"known cells do not tell the missing ones: {counted(n, 'cell')} of "
                 f"'{column.name}'",
-                hint="Leave these out in the types file."
-                if own is None
-                else f"Give '{own.name}' `role: ignore`, and write I({own.formula}) in its place.",
+                hint=_without_formula(regression, data, d),
             )
+
+
+def _without_formula(regression: AnalysisFormula, data: Data, d: int) -> str:
+    """Return how an analysis does without the formula that column d belongs to."""
+    columns = [encoded.column for encoded in data.columns]
+    equations = Relations.of(data.columns, as_stated=True).equations
+    stated = (one for one in equations if d in (one.d, *one.of) and columns[one.d].formula)
+    one = next(stated, None)
+    if one is None:
+        return "Leave these out in the types file."
+    own = columns[one.d]
+    ignore = f"Give '{own.name}' `role: ignore`, and "
+    if own.name in regression.responses:
+        unknown = (of for of in one.of if unknown_of(data.columns[of]).any())
+        return (
+            f"{ignore}analyse '{columns[next(unknown, one.of[0])].name}' in its place; "
+            f"of completed tables '{own.name}' is {own.formula}."
+        )
+    if own.name in regression.names:
+        return f"{ignore}write I({own.formula}) in its place."
+    return f"{ignore}compute it of completed tables: {own.formula}."
 
 
 def check_response(regression: AnalysisFormula, n_terms: int) -> None:

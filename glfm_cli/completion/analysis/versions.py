@@ -83,7 +83,7 @@ class Compatible:
             beyond this.
         """
         regression = read_regression(text, data.columns)
-        check_table(data, run.model)
+        check_table(regression, data, run.model)
         check_limits(regression, data)
         config, link_config = configs
         X = regression.regressors({c.column.name: c.x for c in data.columns})
