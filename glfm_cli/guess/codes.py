@@ -109,6 +109,16 @@ STRAY_CODES = np.concatenate([LOW_CODES, HIGH_CODES[HIGH_CODES >= 66]])
 # No day: 0000-00-00, 99/99/9999, 9999-12-31.
 _NO_DAY = r"^[0 :/.T-]{6,}$|^[9/.-]{8,}$|^9999-12-31|^(?:31[./-]12|12/31)[./-]9999"
 
+# A date of which the day, or the month too, is not known: 2020-03, 2020, UNMAR2020, UN/UNK/2020.
+_GONE = r"(?:un|unk|xx|xxx|\?\?|--?|00)"
+_NAMED_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_PART_OF_DATE = (
+    rf"(?i)^\s*(?:\d{{4}}(?:-(?:\d\d|{_GONE}))?(?:-{_GONE})?"
+    rf"|(?:{_GONE}[-/. ]?)?(?:{_GONE}|{_NAMED_MONTH})[-/. ]?\d{{4}}"
+    rf"|{_GONE}[-/.]\d\d[-/.]\d{{4}})\s*$"
+)
+MOST_IN_PART = 1 / 3  # of the dates of a column
+
 
 def word_codes(column: Profile, among: frozenset[str]) -> NDArray[np.bool_]:
     """Return which distinct texts of a column are `among` some words, in any case."""
@@ -142,6 +152,20 @@ def no_dates(column: Profile, dates: NDArray[np.bool_]) -> NDArray[np.bool_]:
     gone = column.matches(_NO_DAY) | word_codes(column, DOUBTFUL_WORDS | UNANSWERED)
     real = dates & ~gone
     return gone if real.sum() >= _FEWEST_NUMBERS and np.all(real | gone) else gone & False
+
+
+def parts_of_dates(column: Profile, dates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which distinct texts of a column of dates are dates without a day, or a month.
+
+    Nothing where these are many, or something else stands among them.
+    """
+    partial = column.matches(_PART_OF_DATE) & ~column.matches(_NO_DAY)
+    whole = dates & ~partial & ~column.is_number
+    few = column.counts[partial].sum() <= MOST_IN_PART * column.n_observed
+    if not few or whole.sum() < _FEWEST_NUMBERS:
+        return partial & False
+    known = np.all(whole | partial | no_dates(column, whole | partial))
+    return partial if known else partial & False
 
 
 def declared(column: Profile) -> NDArray[np.bool_]:

@@ -26,6 +26,7 @@ from glfm_cli.schema.text import scalar
 RARE = 0.1  # share of cells with a value below which the reason says so
 MOST_STRAY = 4  # different codes that are numbers, among words or dates
 LEADING_ZERO = r"^[+-]?0\d"
+MOST_SHOWN = 5  # of codes, in the reason of a guess
 
 
 class _Gaps(NamedTuple):
@@ -45,7 +46,8 @@ class _Gaps(NamedTuple):
         if not mask.any():
             return self
         texts = column.keep(mask).words()
-        note = f"{', '.join(map(scalar, texts))} {why}"
+        more = f" and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
+        note = f"{', '.join(map(scalar, texts[:MOST_SHOWN]))}{more} {why}"
         return _Gaps(
             self.codes + tuple(MissingCode(text, impute) for text in texts), (*self.notes, note)
         )
@@ -165,6 +167,10 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     dates = column.matches(DATE)
     if (column.matches(LEADING_ZERO) & ~dates).any() and column.kind is Kind.TEXT:
         return column, gaps, False
+    partial = codes.parts_of_dates(column, dates)
+    if partial.any():
+        gaps = gaps.add(column, partial, "known in part, left as it is", impute=False)
+        return *_part_doubtful(column.keep(~partial), gaps), False
     if not numbers.any():
         return *_part_doubtful(column, gaps), False
     if numbers.all():

@@ -25,8 +25,8 @@ _ENDS_AS_NUMBER = re.compile(r".*(?:[\W_](?:nr|no|num|number)|(?<=[a-z])N(?:[Rr]
 _CODE = words(
     """code codes type kind class category cat group region district zone state country zip zipcode
     postcode fips race ethnicity ethnic sex gender status species site centre center arm treatment
-    trt rx hospital school sch cluster sector industry occupation marital month weekday quarter
-    target label"""
+    trt rx siteid centreid centerid invid hospital school sch cluster sector industry occupation
+    marital month weekday quarter target label"""
 )
 _NUMBERED_CODE = frozenset({"code", "codes", "zip", "zipcode", "postcode", "fips"})
 _SCALE = words(
