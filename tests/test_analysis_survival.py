@@ -20,7 +20,7 @@ from glfm_cli.completion.analysis.survival import ProportionalHazards, SurvivalD
 from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.analysis.walk import Walk
 from glfm_cli.streams import Streams
-from tests.cli.conftest import check_analysis_refused
+from tests.cli.conftest import check_analysis_refused, run_here
 
 PLAIN = {"max_features": 0, "initial_features": 0, "components": 0, "rank_kurtosis": 0.0}
 SHORT: dict[str, Any] = {"chains": 2, "warmup": 5, "draws": 2, "threads": 1, "model": "glfm"}
@@ -176,7 +176,9 @@ def test_a_product_of_covariates_is_not_drawn_towards_zero() -> None:
     fits = [cox(one | {"x": each["x"].to_numpy()}) for each in multiple.tables()]
     assert np.mean(fits, axis=0) == pytest.approx(cox(one), abs=0.15)
     assert multiple.warnings == ()
-    assert "with proportional hazards; coefficients had settled" in multiple.compatible.summary()
+    events = f"{one['event'].sum()} events (status == 2)"
+    said = f"with proportional hazards, {events}; coefficients had settled"
+    assert said in multiple.compatible.summary()
 
 
 def test_columns_beside_that_tell_of_survival_are_found_and_others_are_not() -> None:
@@ -220,11 +222,32 @@ def test_events_are_second_levels_or_conditions(
 
 
 @pytest.mark.parametrize(
+    ("event", "said"),
+    [("outcome", "10 events (outcome == No event)"), ("dead", "20 events (dead == 1)"),
+     ('outcome == "Death"', '20 events (outcome == "Death")')],
+)  # fmt: skip
+def test_the_run_says_what_was_taken_for_the_event(tmp_path: Any, event: str, said: str) -> None:
+    """Of words the second in order, which may be the wrong one."""
+    rows = ["Death,1", "Death,1", "No event,0"]
+    cells = [f"{i + 1},{rows[i % 3]},{i % 7 if i % 5 else ''}" for i in range(30)]
+    (tmp_path / "t.csv").write_text("time,outcome,dead,x\n" + "\n".join(cells))
+    (tmp_path / "t.yaml").write_text(
+        "columns: {time: positive, outcome: categorical, dead: categorical, x: real}"
+    )
+    files = "impute", tmp_path / "t.csv", "--types", tmp_path / "t.yaml", "-o", tmp_path / "o.csv"
+    length = "--chains", "1", "--warmup", "2", "--draws", "2", "--multiple", "1"
+    done = run_here(*files, *length, "--analysis", f"Surv(time, {event}) ~ x")
+    assert f"with proportional hazards, {said}; it takes several tables" in done.stderr
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Surv(time) ~ x", "'Surv(time)' has 1 part, expected a time and an event"),
         ("Surv(time, status) ~ x", "'status' is neither 0 or 1 nor true or false"),
         ("Surv(x, status == 2) ~ time", "'x' is no column of numbers from 0"),
+        ('Surv(time, many != "P") ~ x', "'P' is no level of 'many', expected 'p', 'q'"),
+        ('Surv(time, status == 2) ~ I(many == "P") + x', "'P' is no level of 'many'"),
         ("Surv(time, status == 2) ~ x + status", "'status' is on both sides of ~"),
         ("Surv(time, late == 1) ~ x", "1 cell of 'late' are missing (times and events are never"),
         ("Surv(time, status == 2) ~ x + late * many",

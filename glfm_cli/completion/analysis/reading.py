@@ -169,6 +169,10 @@ def _factor(text: str, shown: str, columns: Mapping[str, EncodedColumn]) -> Fact
     for name in formula.names:
         if name not in columns:
             raise wrong(text, f"'{name}' is no modelled column of the table")
+    there = {level for name in formula.names for level in columns[name].levels}
+    if unknown := [one for one in formula.texts if one not in there]:
+        problem = f"'{unknown[0]}' is no level of " + " or ".join(map(repr, formula.names))
+        raise wrong(text, problem, ", ".join(f"'{one}'" for one in sorted(there)) or "a number")
     name = formula.names[0]
     levels = columns[name].levels
     if call is not None and each and not levels:

@@ -27,7 +27,9 @@ from glfm_cli.completion.analysis.families import (
     RegressionDraw,
     Seen,
 )
+from glfm_cli.completion.analysis.formula import AnalysisFormula
 from glfm_cli.encoding import EncodedColumn
+from glfm_cli.errors import counted
 from glfm_cli.schema import Column
 
 EVENTS_A_PIECE, MOST_PIECES = 5, 20
@@ -140,6 +142,19 @@ class _Exposed(Poisson):
 def happened(y: Array) -> Array:
     """Return where (n,) the event happened."""
     return np.asarray(~np.signbit(y) & ~np.isnan(y))
+
+
+def events_of(regression: AnalysisFormula) -> str:
+    """Return how many events survival times have, and what they are; of other responses nothing."""
+    if not isinstance(regression.family, ProportionalHazards):
+        return ""
+    _, event = regression.told_by
+    levels = regression.columns[event.formula.names[0]].levels
+    what = event.formula.text
+    if event.each:
+        what += f" == {levels[-1]}"
+    n = int(happened(regression.columns[regression.target].x).sum())
+    return f", {counted(n, 'event')} ({what})"
 
 
 def _without_constant(b: Array) -> Array:

@@ -33,6 +33,7 @@ from glfm_cli.completion.analysis.checks import (
 from glfm_cli.completion.analysis.formula import AnalysisFormula
 from glfm_cli.completion.analysis.limits import Limits, check_limits
 from glfm_cli.completion.analysis.reading import read_regression
+from glfm_cli.completion.analysis.survival import events_of
 from glfm_cli.completion.analysis.told import Told
 from glfm_cli.completion.analysis.walk import Walk
 from glfm_cli.encoding import Data, learnt_cells, settle
@@ -150,7 +151,7 @@ class Compatible:
     def summary(self) -> str:
         """Return which law the response was given, and whether the coefficients had settled."""
         regression = self.regression
-        law = f"'{regression.text}' with {regression.family.words}"
+        law = f"'{regression.text}' with {regression.family.words}{events_of(regression)}"
         if regression.chosen:
             name = regression.target
             law += f", which fits it best (or say normal({name}), poisson({name}), negbin({name}))"
