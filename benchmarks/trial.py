@@ -7,7 +7,8 @@ are normal, and who is high leaves early, so that about half of the values of th
 missing at random. The effect is the difference between arms at the last visit, -8: of all values,
 of a mixed model of those that are there (where statsmodels is installed), of ten completed tables
 of a row a visit whose arm has role predictor and one whose arm has no role, of ten of a row a
-patient, and of the values that are there. With the root mean square distance to that of all values.
+patient, of ten of which each arm was a table of its own, and of the values that are there. With the
+root mean square distance to that of all values.
 """
 
 from __future__ import annotations
@@ -60,13 +61,15 @@ def long(seen: pd.DataFrame, arm: dict[str, str], seed: int) -> float:
     return float(np.mean([effect(one.to_pandas()) for one in done.multiple(TABLES).tables()]))
 
 
-def wide(seen: pd.DataFrame, seed: int) -> float:
-    """Return that of a row a patient."""
+def wide(seen: pd.DataFrame, seed: int, *, each_arm: bool = False) -> float:
+    """Return that of a row a patient; each_arm : completed as a table of its own."""
     table = seen.pivot_table(index=["patient", "arm"], columns="visit", values="y", dropna=False)
     table = table.dropna(how="all").set_axis(VISIT, axis=1).reset_index()
-    types = {"patient": "id", "arm": "categorical", **dict.fromkeys(VISIT, "real")}
-    done = impute(table, {"columns": types}, settings=LINEAR, seed=seed, **LENGTH)
-    made = pd.concat([one.to_pandas() for one in done.multiple(TABLES).tables()])
+    arm = "ignore" if each_arm else "categorical"
+    types = {"columns": {"patient": "id", "arm": arm, **dict.fromkeys(VISIT, "real")}}
+    parts = [part for _, part in table.groupby("arm")] if each_arm else [table]
+    done = [impute(one, types, settings=LINEAR, seed=seed, **LENGTH) for one in parts]
+    made = pd.concat([one.to_pandas() for each in done for one in each.multiple(TABLES).tables()])
     means = made.groupby("arm")[VISIT[-1]].mean()
     return float(means["B"] - means["A"])
 
@@ -92,6 +95,7 @@ def effects(seed: int) -> Iterator[tuple[str, float]]:
     yield "mixed model", mixed(seen)
     yield "group and time, arm a predictor", long(seen, arm | {"role": "predictor"}, seed)
     yield "one row a patient", wide(seen, seed)
+    yield "one row a patient, each arm by itself", wide(seen, seed, each_arm=True)
     yield "values that are there", effect(seen)
     yield "group and time, arm without a role", long(seen, arm, seed)
 
