@@ -60,7 +60,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
     notes = list(data.notes)
     columns = [replace(c, exact=d in relations.numbers) for d, c in enumerate(data.columns)]
     for one in relations.equations:
-        notes += _violations(columns, one) + _overfull(columns, one)
+        notes += _violations(columns, one) + _overfull(columns, one) + _no_whole(columns, one)
     for _ in relations.equations:  # what follows may tell what follows of others
         for one in relations.equations:
             _add_known(columns, one, file)
@@ -303,6 +303,30 @@ def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNot
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(~np.isnan(x) & ~np.isnan(value) & ~(np.abs(x - value) <= slack))
     return _listed(columns[one.d], wrong, f"not `{one.formula.text}`")
+
+
+def _no_whole(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNote]:
+    """Return the note that results beside missing cells are no whole numbers, as all others are.
+
+    Such is a sum of answers that was scaled up for those that are missing.
+    """
+    named = {name: columns[d].x for name, d in zip(one.formula.names, one.of, strict=True)}
+    value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
+    value = np.broadcast_to(value, columns[one.d].x.shape)
+    complete = ~np.isnan(value)
+    counts = all(columns[d].column.integral for d in one.of)
+    if not counts or not complete.any() or np.any(value[complete] % 1.0 != 0.0):
+        return []
+    x = columns[one.d].x
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(~complete & (np.abs(x - np.rint(x)) > max(_half_place(x), 1e-6)))
+    text, name = one.formula.text, columns[one.d].column.name
+    return _listed(
+        columns[one.d],
+        wrong,
+        f"no `{text}` of whole numbers, and will not be in completed rows; if scaled up for "
+        f"missing parts, give '{name}' `role: ignore`",
+    )
 
 
 def _overfull(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNote]:

@@ -79,3 +79,23 @@ def test_the_result_of_a_formula_is_zero_where_rounding_is_all_of_it(
     made, said = completed(desk, here, ["59.9,17.3,17.9,4.9,,100"], types)
     assert made[0][4] == 0.0
     assert "not to be had" not in said.stderr
+
+
+def test_sums_of_answers_that_were_scaled_up_are_told(desk: Any, here: Callable[..., Any]) -> None:
+    """Items are counts, the total three times the mean of those that are there."""
+    rows = [f"{i % 4},{i % 3},{i % 5},{i % 4 + i % 3 + i % 5}.0" for i in range(30)]
+    rows += ["1,,3,6.0", ",,1,3.0", "1,,2,4.5", "2,2,,6.6"]
+    desk.put("m.csv", "\n".join(["a,b,c,total", *rows]) + "\n")
+    types = "columns: {a: count, b: count, c: count, total: {type: real, formula: a + b + c}}"
+    desk.put("types.yaml", types)
+    said = here("impute", "m.csv", "--types", "types.yaml", "-o", "out.csv", *SHORT)
+    (line,) = said.lines("Warning")
+    assert "'total': 2 cells are no `a + b + c` of whole numbers" in line
+    assert "give 'total' `role: ignore` (rows 33, 34)" in line
+    desk.put("types.yaml", types.replace("count", "real"))
+    said = here("impute", "m.csv", "--types", "types.yaml", "-o", "out.csv", *SHORT)
+    assert said.lines("Warning") == []
+    desk.put("m.csv", "\n".join(["a,b,c,total", *rows, "1,1,1,3.5"]) + "\n")
+    desk.put("types.yaml", types)
+    said = here("impute", "m.csv", "--types", "types.yaml", "-o", "out.csv", *SHORT)
+    assert "33, 34)" in said.stderr  # of a row without gaps another warning tells
