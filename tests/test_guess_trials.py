@@ -66,3 +66,11 @@ def test_numbers_of_sites_are_codes(name: str) -> None:
     sites = [str(701 + k) for k in np.random.default_rng(0).integers(0, 12, N)]
     (column,) = guess_schema(pa.table({name: sites})).schema.columns
     assert column.type is ColumnType.CATEGORICAL
+
+
+@pytest.mark.parametrize(("word", "below"), [("<LLOQ", True), ("BLQ", True), (".A", False)])
+def test_of_words_below_a_limit_the_reason_says_what_to_write(word: str, below: bool) -> None:
+    cells = [word if i % 9 == 0 else f"{i % 40 + i / 200}" for i in range(N)]
+    guess = guess_schema(pa.table({"CRP": cells, "x": [str(i % 7) for i in range(N)]}))
+    assert guess.schema.columns[0].missing == (MissingCode(word, impute=False),)
+    assert ("limit of detection, write the limit, <0.05" in guess.reasons["CRP"]) is below

@@ -91,6 +91,13 @@ NO_QUESTION_WORDS = words("inapplicable inap inap. iap entfällt") | {
     *("não se aplica", "non applicabile", "niet van toepassing"),
 }
 
+# A value that is there and was not measured, below a limit that the word does not say.
+BELOW_WORDS = words("nd n.d. bdl blq bloq bql bll lloq lod loq") | {
+    *words("<lloq <loq <lod <mdl <rl <dl undetected undetermined undetectable"),
+    *("not detected", "below lod", "below loq", "below detection limit", "nicht nachweisbar"),
+    *("non détecté", "no detectado", "n.n."),
+}
+
 # Two alleles, and what programs of genetics write where there was no call: beside calls alone.
 _CALL, _NO_CALL = "^[ACGT][/|: ]?[ACGT]$", "^(?:0[/|: ]?0|N[/|: ]?N)$"
 _NONE = "None"  # what Python writes for a missing cell

@@ -186,7 +186,11 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     if few and (numbers.sum() >= 3 or not others.any()):
         gaps = gaps.add(column, doubtful, "taken for missing")
         gaps = gaps.add(column, unasked, "left as it is", impute=False)
-        gaps = gaps.add(column, others, "among numbers, left as it is", impute=False)
+        below = others & codes.word_codes(column, codes.BELOW_WORDS)
+        why = "among numbers, left as it is"
+        gaps = gaps.add(column, others & ~below, why, impute=False)
+        why += "; where that is below a limit of detection, write the limit, <0.05"
+        gaps = gaps.add(column, below, why, impute=False)
         return *_part_codes(column.keep(numbers), gaps), True
     stray = numbers & np.isin(column.numbers, codes.STRAY_CODES)
     if numbers.sum() <= MOST_STRAY and np.array_equal(stray, numbers):
