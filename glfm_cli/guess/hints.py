@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from glfm_cli.guess.codes import is_unanswered
+from glfm_cli.guess.dependence import numbers_of
+from glfm_cli.guess.derived import derived
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.skips import Filter, at_zero, skipped
@@ -30,6 +32,7 @@ LEAST_ROWS = 20  # of a level, in all of which a number is the same
 MOST_ELSEWHERE = 0.1  # share of that number in the rows of other levels
 LONG_WORD = 4  # letters from which a word may be what a shorter one stands for
 MOST_SHOWN = 3
+SAMPLE = 300  # rows in which formulas are sought
 _NEGATIONS = words("not no never nicht kein keine nie ne pas non jamais nunca niet geen não mai")
 
 
@@ -46,6 +49,8 @@ def hints_of(
     levelled = [i for i, v in enumerate(verdicts) if v.column.nominal and v.column.modelled]
     coded = ((i, _coded(table.column(i), verdicts[i])) for i in levelled[:MOST_COLUMNS])
     by_level = {i: (one.levels, one.rows) for i, one in coded}
+    for name, hint in _formulas(table, verdicts):
+        found[name].append(hint)
     for i in numbers[:MOST_COLUMNS]:
         found[columns[i].name] += _only_if(_coded(table.column(i), verdicts[i]), by_level, verdicts)
     return found
@@ -207,6 +212,29 @@ def _only_if(
         f"{text} in all {n} rows where {name} is {scalar(level)} and hardly elsewhere; "
         f"if that must be so: {entry}"
     ]
+
+
+def _formulas(table: pa.Table, verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each column that follows from others in a sample, and its formula."""
+    asked = [i for i, v in enumerate(verdicts) if v.column.modelled and not v.column.moment]
+    asked = [i for i in asked if verdicts[i].column.numeric or not verdicts[i].column.nominal]
+    rows = pa.array(np.unique(np.linspace(0, table.num_rows - 1, SAMPLE).astype(int)))
+    parts = []
+    for i in asked:
+        x = numbers_of(table.column(i).take(rows))
+        codes = [float(c.text) for c in verdicts[i].column.missing if is_number(c.text)]
+        parts.append(np.where(np.isin(x, codes), np.nan, x))
+    if not parts:
+        return
+    names = [verdicts[i].column.name for i in asked]
+    called = [name if name.isidentifier() else f"`{name}`" for name in names]
+    for one in derived(called, np.column_stack(parts)).values():
+        where = f"{one.formula} in all {one.n_rows} rows of a sample where that is known"
+        if all(verdicts[asked[d]].column.numeric for d in (one.column, *one.of)):
+            mend = f"if it must be so in completed ones: formula: {scalar(one.formula)}"
+        else:
+            mend = "completed ones need not be: `role: ignore`, and compute it afterwards"
+        yield names[one.column], f"{where}; {mend}"
 
 
 def _no_answers(verdict: Verdict) -> list[str]:

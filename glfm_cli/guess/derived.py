@@ -1,0 +1,125 @@
+"""Columns that follow from others in every row: differences, products, shares and totals.
+
+Sought are, of numbers that vary, c = a + b, c b = a and c b = 100 a (shares and per cent), and sums
+of three columns or more that stand together; each in every row of a sample where all are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_COLUMNS = 40  # numbers that are looked at
+LEAST_ROWS = 20  # in which all are known
+EXACT = 1e-6  # of a sum, relative
+MOST_ROUNDED = 0.02  # of a share, in sds of what it is a share of
+FIRST_LOOK = 8  # one of so many rows
+FEWEST = 3  # different numbers of each column
+PLACES = range(7)
+
+Values = NDArray[np.float64]
+
+
+class Derived(NamedTuple):
+    """A column, by place, its formula, how many rows show it, and the columns that it names."""
+
+    column: int
+    formula: str
+    n_rows: int
+    of: tuple[int, ...]
+
+
+def derived(names: Sequence[str], X: Values) -> dict[int, Derived]:
+    """Return by place the columns that follow from others.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What formulas call the columns (p,).
+    X : (n, p) float64
+        Rows of the table, NaN where a cell has no number.
+    """
+    found: dict[int, Derived] = {}
+    explained: set[frozenset[int]] = set()
+    n_columns = min(X.shape[1], MOST_COLUMNS)
+    X = X[:, :n_columns]
+    with np.errstate(invalid="ignore", over="ignore"):
+        for one in (*_totals(names, X), *_pairs(names, X)):
+            involved = frozenset((one.column, *one.of))
+            if one.column not in found and involved not in explained:
+                found[one.column] = one
+                explained.add(involved)
+    return found
+
+
+def _pairs(names: Sequence[str], X: Values) -> Iterator[Derived]:
+    """Yield what sums and products of two columns tell."""
+    tens = np.array([_half_place(column) for column in X.T])
+    for a, b in combinations(range(X.shape[1]), 2):
+        total = X[:, a] + X[:, b]
+        for c, n in _equal(X, total, EXACT * (1.0 + np.abs(total)), (a, b)):
+            negative = any(np.nanmin(X[:, d]) < 0.0 for d in (a, b, c))
+            result = max(a, b, c) if negative else c
+            other = b if result == a else a
+            formula = f"{names[a]} + {names[b]}"
+            if result != c:
+                formula = f"{names[c]} - {names[other]}"
+            yield Derived(result, formula, n, tuple({a, b, c} - {result}))
+    for share, whole in ((i, j) for i in range(X.shape[1]) for j in range(X.shape[1]) if i != j):
+        product = X[:, share] * X[:, whole]
+        for factor in (1.0, 100.0):
+            slack = (tens[share] * np.abs(X[:, whole]) + EXACT * np.abs(product)) / factor
+            for part, n in _equal(X, product / factor, slack, (share, whole)):
+                sd = np.nanstd(X[:, part])
+                if share < max(part, whole) or np.nanmedian(slack) > MOST_ROUNDED * sd:
+                    continue
+                hundred = "100 * " if factor > 1.0 else ""
+                formula = f"{hundred}{names[part]} / {names[whole]}"
+                yield Derived(share, formula, n, (part, whole))
+
+
+def _totals(names: Sequence[str], X: Values) -> Iterator[Derived]:
+    """Yield columns that are the sum of three or more that stand together."""
+    n_columns = X.shape[1]
+    for first in range(n_columns - 2):
+        total = X[:, first].copy()
+        for last in range(first + 1, n_columns):
+            total += X[:, last]
+            if np.isfinite(total).sum() < LEAST_ROWS:
+                break
+            run = tuple(range(first, last + 1))
+            if len(run) < FEWEST:
+                continue
+            for c, n in _equal(X, total, EXACT * (1.0 + np.abs(total)), run):
+                yield Derived(c, " + ".join(names[d] for d in run), n, run)
+
+
+def _equal(
+    X: Values, value: Values, slack: Values, of: tuple[int, ...]
+) -> Iterator[tuple[int, int]]:
+    """Yield the columns that are a value (n,) of others in all rows known, and how many these are.
+
+    All of them vary there.
+    """
+    for step in (FIRST_LOOK, 1):  # hardly any pair needs more than some rows
+        apart = np.abs(X[::step] - value[::step, None])
+        known = np.isfinite(apart)
+        fits = np.all(~known | (apart <= slack[::step, None]), axis=0)
+        if not np.delete(fits, of).any():
+            return
+    n = known.sum(axis=0)
+    for c in np.flatnonzero(fits & (n >= LEAST_ROWS)):
+        rows = known[:, c]
+        if c not in of and all(np.unique(X[rows, d]).size >= FEWEST for d in (*of, int(c))):
+            yield int(c), int(n[c])
+
+
+def _half_place(x: Values) -> float:
+    """Return half a unit of the last decimal that numbers show."""
+    seen = x[np.isfinite(x)]
+    places = (k for k in PLACES if np.allclose(seen, np.round(seen, k), rtol=1e-12, atol=0.0))
+    return next((0.5 * 10.0**-k for k in places), 0.0)

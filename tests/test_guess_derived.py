@@ -1,0 +1,102 @@
+"""Columns that follow from others in every row are named by `glfm types`, with their formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glfm_cli.guess import guess_schema
+from glfm_cli.guess.derived import LEAST_ROWS, derived
+from glfm_cli.schema import Schema
+from tests.cli.conftest import run_here
+
+N = 60
+RNG = np.random.default_rng(3)
+BASE = RNG.normal(20, 4, N).round(1)
+AVAL = (0.7 * BASE + RNG.normal(4, 3, N)).round(1)
+CHG = (AVAL - BASE).round(1)
+PCHG = (100 * CHG / BASE).round(2)
+ITEMS = RNG.integers(0, 4, (N, 4)).astype(float)
+
+
+def formulas(**columns: np.ndarray) -> dict[str, str]:
+    """Return the formulas that are found, by column."""
+    names = list(columns)
+    found = derived(names, np.column_stack(list(columns.values())))
+    return {names[c]: one.formula for c, one in found.items()}
+
+
+def test_changes_from_a_baseline_are_found_in_any_order() -> None:
+    wanted = {"CHG": "AVAL - BASE", "PCHG": "100 * CHG / BASE"}
+    assert formulas(BASE=BASE, AVAL=AVAL, CHG=CHG, PCHG=PCHG) == wanted
+    assert formulas(X=ITEMS[:, 0], AVAL=AVAL, BASE=BASE, CHG=CHG, PCHG=PCHG) == wanted
+
+
+def test_totals_of_columns_that_stand_together_are_found_before_or_behind_them() -> None:
+    items = dict(zip("abcd", ITEMS.T, strict=True))
+    total = ITEMS.sum(axis=1)
+    assert formulas(**items, T=total) == {"T": "a + b + c + d"}
+    assert formulas(T=total, **items) == {"T": "a + b + c + d"}
+    assert formulas(a=ITEMS[:, 0], T=ITEMS[:, 0] + ITEMS[:, 1], b=ITEMS[:, 1]) == {"T": "a + b"}
+
+
+@given(st.integers(0, N - 1), st.sampled_from([-1.0, 0.1]))
+@settings(max_examples=40, deadline=None)
+def test_one_row_in_which_it_is_not_so_is_enough(row: int, by: float) -> None:
+    other, total = CHG.copy(), ITEMS.sum(axis=1)
+    other[row] += by
+    total[row] += by
+    assert formulas(BASE=BASE, AVAL=AVAL, CHG=other) == {}
+    assert formulas(**dict(zip("abcd", ITEMS.T, strict=True)), T=total) == {}
+
+
+@pytest.mark.parametrize("known", [LEAST_ROWS - 1, LEAST_ROWS])
+def test_it_takes_rows_in_which_all_are_known(known: int) -> None:
+    few = CHG.copy()
+    few[known:] = np.nan
+    assert bool(formulas(BASE=BASE, AVAL=AVAL, CHG=few)) is (known == LEAST_ROWS)
+
+
+def test_columns_that_hardly_vary_follow_from_nothing() -> None:
+    flag = np.arange(N) % 2.0
+    assert formulas(a=BASE, b=BASE + 1.0, one=np.ones(N)) == {}
+    assert formulas(a=BASE, b=BASE + flag, flag=flag) == {}
+
+
+def test_the_hint_can_be_pasted_and_then_holds(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    gone = np.arange(N) % 5 == 0
+    rows = [
+        f"{b},{'.,.' if no else f'{a},{c}'},{'' if no else int(q.sum())},"
+        + ",".join(str(int(v)) for v in q)
+        for a, b, c, q, no in zip(AVAL, BASE, CHG, ITEMS, gone, strict=True)
+    ]
+    (tmp_path / "t.csv").write_text("BASE,A VAL,CHG,SUM,q1,q2,q3,q4\n" + "\n".join(rows) + "\n")
+    said = run_here("types", "t.csv").stdout
+    assert (
+        "# `A VAL` - BASE in all 48 rows of a sample where that is known; if it must be so in "
+        'completed ones: formula: "`A VAL` - BASE"\n' in said
+    )
+    assert "# q1 + q2 + q3 + q4 in all 48 rows" in said
+    assert "completed ones need not be: `role: ignore`, and compute it afterwards\n" in said
+    types = yaml.safe_load(said)
+    types["columns"]["CHG"] = {"type": "real", "formula": "`A VAL` - BASE"}
+    (tmp_path / "t.yaml").write_text(Schema.from_dict(types).to_yaml())
+    short = ("--model", "glfm", "--chains", "1", "--warmup", "2", "--draws", "2")
+    done = run_here("impute", "t.csv", "--types", "t.yaml", "-o", "o.csv", *short)
+    assert done.status == 0, done.stderr
+    for line in (tmp_path / "o.csv").read_text().splitlines()[1:]:
+        base, value, change = map(float, line.split(",")[:3])
+        assert change == pytest.approx(value - base, abs=1e-6)
+
+
+def test_codes_for_missing_are_no_numbers_of_a_formula() -> None:
+    pa = pytest.importorskip("pyarrow")
+    coded = [str(a) if i % 9 else "-99" for i, a in enumerate(AVAL)]
+    change = [str(c) if i % 9 else "-99" for i, c in enumerate(CHG)]
+    table = pa.table({"BASE": list(map(str, BASE)), "AVAL": coded, "CHG": change})
+    (hint,) = guess_schema(table).hints["CHG"]
+    assert hint.startswith("AVAL - BASE in all 53 rows")
