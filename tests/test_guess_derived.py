@@ -32,7 +32,19 @@ def formulas(**columns: np.ndarray) -> dict[str, str]:
 def test_changes_from_a_baseline_are_found_in_any_order() -> None:
     wanted = {"CHG": "AVAL - BASE", "PCHG": "100 * CHG / BASE"}
     assert formulas(BASE=BASE, AVAL=AVAL, CHG=CHG, PCHG=PCHG) == wanted
+    assert formulas(BASE=BASE, PCHG=PCHG, CHG=CHG) == {"PCHG": "100 * CHG / BASE"}
     assert formulas(X=ITEMS[:, 0], AVAL=AVAL, BASE=BASE, CHG=CHG, PCHG=PCHG) == wanted
+
+
+def test_an_amount_follows_from_a_price_and_not_the_other_way() -> None:
+    price, n = BASE + 0.01 * np.arange(N), ITEMS.sum(axis=1) + 1.0
+    assert formulas(price=price, n=n, amount=price * n) == {"amount": "price * n"}
+    assert formulas(amount=price * n, n=n, price=price) == {"price": "amount / n"}
+
+
+def test_a_share_of_which_rounding_is_much_follows_from_nothing() -> None:
+    assert formulas(a=10 * AVAL, b=BASE, r=(10 * AVAL / BASE).round()) == {}
+    assert formulas(a=10 * AVAL, b=BASE, r=(10 * AVAL / BASE).round(2)) == {"r": "a / b"}
 
 
 def test_totals_of_columns_that_stand_together_are_found_before_or_behind_them() -> None:

@@ -144,6 +144,8 @@ def test_months_keep_their_letters_and_days_their_zeros(tmp_path: Path, write: A
 def test_a_date_written_in_another_way_does_not_change_how_others_are() -> None:
     cells = ["02NOV2020", "2Nov2020", "11DEC2020", "05JAN2021"]
     assert Moments("date", "%d%b%Y").style(cells).write(18_631) == "04JAN2021"
+    half = ["11Nov2020", "12DEC2020"]
+    assert Moments("date", "%d%b%Y").style(half).write(18_631) == "04Jan2021"
 
 
 def test_dates_beside_date_times_keep_their_zeros() -> None:

@@ -1,7 +1,7 @@
 """Columns that follow from others in every row: differences, products, shares and totals.
 
-Sought are, of numbers that vary, c = a + b, c b = a and c b = 100 a (shares and per cent), and sums
-of three columns or more that stand together; each in every row of a sample where all are known.
+Sought are, of numbers that vary, c = a + b, c = a b, c b = a and c b = 100 a (shares and per cent),
+and sums of three columns or more that stand together; each in every row where all are known.
 """
 
 from __future__ import annotations
@@ -71,11 +71,16 @@ def _pairs(names: Sequence[str], X: Values) -> Iterator[Derived]:
             yield Derived(result, formula, n, tuple({a, b, c} - {result}))
     for share, whole in ((i, j) for i in range(X.shape[1]) for j in range(X.shape[1]) if i != j):
         product = X[:, share] * X[:, whole]
+        for amount, n in _equal(X, product, EXACT * (1.0 + np.abs(product)), (share, whole)):
+            if share < whole < amount:
+                yield Derived(amount, f"{names[share]} * {names[whole]}", n, (share, whole))
         for factor in (1.0, 100.0):
             slack = (tens[share] * np.abs(X[:, whole]) + EXACT * np.abs(product)) / factor
             for part, n in _equal(X, product / factor, slack, (share, whole)):
                 sd = np.nanstd(X[:, part])
-                if share < max(part, whole) or np.nanmedian(slack) > MOST_ROUNDED * sd:
+                # Else it is what was divided by, or, without a factor, an amount by a price.
+                last = share > (whole if factor > 1.0 else max(part, whole))
+                if not last or np.nanmedian(slack) > MOST_ROUNDED * sd:
                     continue
                 hundred = "100 * " if factor > 1.0 else ""
                 formula = f"{hundred}{names[part]} / {names[whole]}"

@@ -92,6 +92,13 @@ def test_sums_of_answers_that_were_scaled_up_are_told(desk: Any, here: Callable[
     (line,) = said.lines("Warning")
     assert "'total': 2 cells are no `a + b + c` of whole numbers" in line
     assert "give 'total' `role: ignore` (rows 33, 34)" in line
+    parted = [row.rpartition(",") for row in rows]
+    halves = [f"{items},{float(total) / 2}" for items, _, total in parted]
+    desk.put("m.csv", "\n".join(["a,b,c,total", *halves]) + "\n")
+    desk.put("types.yaml", types.replace("a + b + c", "(a + b + c) / 2"))
+    said = here("impute", "m.csv", "--types", "types.yaml", "-o", "out.csv", *SHORT)
+    assert "of whole numbers" not in said.stderr
+    desk.put("m.csv", "\n".join(["a,b,c,total", *rows]) + "\n")
     desk.put("types.yaml", types.replace("count", "real"))
     said = here("impute", "m.csv", "--types", "types.yaml", "-o", "out.csv", *SHORT)
     assert said.lines("Warning") == []

@@ -120,6 +120,9 @@ def test_a_row_of_codes_is_no_row_of_labels(desk, here: Callable, first: str) ->
     said = here("types", "table.csv")
     assert "holds labels" not in said.stderr
     assert "41 rows" in said.stdout
+    one = "".join(f"A{i},{'BC'[i % 2]},{i % 7}.5\n" for i in range(40))
+    desk.put("table.csv", f"id,arm,x\nP1,A,not done\n{one}")  # one column of numbers
+    assert "41 rows" in here("types", "table.csv").stdout
 
 
 def test_a_last_row_that_looks_like_a_total_is_named(desk, here: Callable) -> None:
