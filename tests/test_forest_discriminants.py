@@ -235,10 +235,13 @@ def test_linear_logits_get_a_large_share_and_products_a_small_one() -> None:
         assert best_way(z, seen, KINDS, 1, never, rng)[1] == 0.0
 
 
-def test_a_column_of_one_level_has_no_discriminant() -> None:
+def test_a_column_that_shows_one_level_is_forecast_and_one_of_many_has_none() -> None:
     z, seen = cells(60), np.ones((5, 60), dtype=np.uint8)
     z[0] = 1.0
-    assert best_way(z, seen, KINDS, 0, ForestConfig(), np.random.default_rng(0))[1] == 0.0
+    assert 0.0 <= best_way(z, seen, KINDS, 0, ForestConfig(), np.random.default_rng(0))[1] <= 1.0
+    made = Discriminants.fit(z, seen, KINDS, shares(1.0), np.random.default_rng(0))
+    rows = np.arange(60)
+    assert (np.exp(made.log_p(0, z, rows, rows.astype(np.int32)))[:, 1] > 0.9).all()
     many = replace(KINDS, levels=np.array([31, 2, 4, 0, 0], dtype=np.int32))
     assert discriminants.may_have(many).tolist() == [False, True, True, False, False]
 

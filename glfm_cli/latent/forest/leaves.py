@@ -82,8 +82,6 @@ def share_of(
 
     It is that of the least mean square error, by a normal prior around a half.
     """
-    if np.unique(z[d, rows]).size < 2:
-        return 0.0
     found = Discriminants.fit(z, seen, kinds, np.arange(len(z)) == d, rng)
     p = np.exp(found.log_p(d, z, rows, rows.astype(np.int32)))
     error, (square, mean) = error_of_levels(p, z[d, rows], kinds.nominal[d] != 0), trees
