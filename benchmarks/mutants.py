@@ -58,7 +58,7 @@ CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
 FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.py"
 LINES, TWINS = "tests/test_forest_lines.py", "tests/test_forest_twins.py"
-GAP_RUNS, LEVELS = "tests/test_gap_runs.py", "tests/test_forest_discriminants.py"
+GAP_RUNS = "tests/test_gap_runs.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
@@ -1228,7 +1228,7 @@ MUTANTS = {
         "latent/forest/leaves.py", "(total**2 - squares) / pairs", "squares / FORESTS", LEAVES
     ),
     "leaves that forecast worst": Mutant(
-        "latent/forest/leaves.py", "int(np.argmin(", "int(np.argmax(", LEAVES
+        "latent/forest/leaves.py", "np.argmin(errors)", "np.argmax(errors)", LEAVES
     ),
     "leaves chosen by cells that trees have seen": Mutant(
         "latent/forest/leaves.py",
@@ -1250,36 +1250,6 @@ MUTANTS = {
     ),
     "sizes of another column": Mutant(
         "latent/forest/trees.py", "fewest = int(least[d])", "fewest = int(least[-1 - d])", LEAVES
-    ),
-    "discriminants that know the row": Mutant(
-        "latent/forest/discriminants.py",
-        "leverage = np.where(donor < 0, 0.0, one.leverage[donor])",
-        "leverage = np.zeros(donor.size)",
-        LEVELS,
-    ),
-    "scores that know the row": Mutant(
-        "latent/forest/discriminants.py",
-        "score = y - (y - x @ slopes - mean) / free",
-        "score = x @ slopes + mean",
-        LEVELS,
-    ),
-    "scores of ordered levels in no unit": Mutant(
-        "latent/forest/discriminants.py", "unit = slope / variance", "unit = slope", LEVELS
-    ),
-    "a discriminant's share given to trees": Mutant(
-        "latent/forest/discriminants.py",
-        "< self.of[d].share",
-        "> self.of[d].share",
-        LEVELS,
-    ),
-    "a share without what both errors have in common": Mutant(
-        "latent/forest/leaves.py", "square - 2.0 * both + own", "square + own", LEVELS
-    ),
-    "a share of errors that trees and discriminants have": Mutant(
-        "latent/forest/leaves.py",
-        "(square - both + 0.5 * prior)",
-        "(own - both + 0.5 * prior)",
-        LEVELS,
     ),
     "lines whose errors know the row": Mutant(
         "latent/forest/lines.py", "np.maximum(1.0 - leverage, LEAST_FREE)", "1.0", LINES

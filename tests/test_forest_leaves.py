@@ -14,7 +14,7 @@ from glfm_cli.completion import prepare
 from glfm_cli.inference import chains
 from glfm_cli.latent.forest import ForestConfig
 from glfm_cli.latent.forest.columns import Kinds, cells_of
-from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, errors_of_many
+from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, error_of_many
 from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import grow, law, scaled
 from glfm_cli.links.law import NormalMixture, Probabilities
@@ -55,7 +55,7 @@ def test_the_mean_product_of_two_forests_errors_is_the_error_of_many(how: str, l
     z, seen, kinds = columns(how, 0.3)
     rows, rng, config = np.arange(N), np.random.default_rng(1), ForestConfig()
     once = (z, seen, kinds, 0, rows, least, Lines.none(kinds, N), config, rng)
-    found = [errors_of_many(*once)[0] for _ in range(20)]
+    found = [error_of_many(*once) for _ in range(20)]
     errors, K = [], 200
     for _ in range(K):
         trees = grow(z, seen, kinds, [0], 4, 1, np.full(4, least), config, rng)

@@ -142,8 +142,8 @@ def test_a_weighted_sum_gets_a_line_and_a_step_none() -> None:
     z[0] = np.sign(z[1]) + 0.02 * rng.standard_normal(400)
     assert not best_way(z, seen, KINDS, 0, config, rng)[1]
     assert best_way(z, seen, KINDS, 0, replace(config, linear="always"), rng)[1]
-    # Part of a column at one value.
-    assert not best_way(z, seen, KINDS, 1, replace(config, linear="always"), rng)[1]
+    for d in (1, 2, 4):  # part of a column at one value, and levels
+        assert not best_way(z, seen, KINDS, d, replace(config, linear="always"), rng)[1]
 
 
 TYPES = {

@@ -18,8 +18,7 @@ class ForestConfig:
     thresholds : of each of these columns, at random, of which it asks the best
     least : members of a leaf, at least; 0: of each column what forecasts it best (see `leaves`)
     linear : whether trees of numbers are grown on what a ridge regression leaves over; auto: of
-        each column what forecasts it best (see `leaves`). Unless never, trees of levels are mixed
-        with a linear discriminant, by the share that forecasts the column best
+        each column what forecasts it best (see `leaves`)
     together : share of a column that another alone explains, from which both are drawn together in
         rows that have neither
     left_out : trees of a kept draw that do not see a row, by which its observed cells are forecast

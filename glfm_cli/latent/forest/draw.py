@@ -12,7 +12,6 @@ from scipy.special import log_ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
-from glfm_cli.latent.forest.discriminants import Discriminants
 from glfm_cli.latent.forest.intervals import Ends, draw_inside
 from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import Trees, draw_cells, law
@@ -29,7 +28,6 @@ class ForestDraw:
     """What a column is predicted from under one draw.
 
     lines : of some columns, of which trees forecast what these leave over
-    discriminants : of some columns of levels, whose laws are mixed with those of trees
     alone : trees and lines that forecast cells whose twins are missing in their rows
     donors, seen : (D, N) float64 and uint8, cells of the fit, and which of them were observed
     z, known : (D, n) the same of the rows at hand
@@ -41,7 +39,6 @@ class ForestDraw:
     prior: float
     trees: Trees
     lines: Lines
-    discriminants: Discriminants
     alone: Alone
     donors: Array
     seen: Array
@@ -96,7 +93,6 @@ class ForestDraw:
                 cells = places[d], own, self.donors_of(d, self.lines), self.trees, d
                 base = self.base(d, places[d], own, self.lines)
                 draw_cells(self.z, self.kinds, d, *cells, rng, base)
-                self.discriminants.draw(d, self.z, places[d], own, rng)
                 if d in ends:
                     at, low, high = ends[d]
                     self.z[d, at] = draw_inside(ForestLaw(self, at).column(d), low, high, rng)
@@ -142,8 +138,8 @@ class ForestDraw:
         }
         own = {"cells": self.donors, "seen": self.seen}
         own["prior"] = np.array(self.prior)
-        linear = {**self.lines.pack(), **self.discriminants.pack()}
-        return {**kinds, **own, **self.trees.pack(), **linear, **self.alone.pack()}
+        trees = {**self.trees.pack(), **self.lines.pack(), **self.alone.pack()}
+        return {**kinds, **own, **trees}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes) -> ForestDraw:
@@ -164,10 +160,9 @@ class ForestDraw:
         if np.any(seen > 1) or not prior > 0.0 or np.any(noise < 0.0):
             raise ValueError("'seen', 'prior' or 'noise' is out of range")
         trees = Trees.unpack(arrays, D, N)
-        linear = Lines.unpack(arrays, kinds, N), Discriminants.unpack(arrays, kinds, N)
-        alone = Alone.unpack(arrays, kinds, N)
+        lines, alone = Lines.unpack(arrays, kinds, N), Alone.unpack(arrays, kinds, N)
         of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
-        return cls(kinds, prior, trees, *linear, alone, *of_fit)
+        return cls(kinds, prior, trees, lines, alone, *of_fit)
 
 
 def check_cells(z: Array, kinds: Kinds) -> None:
@@ -201,12 +196,7 @@ class ForestLaw:
 
     def given_all(self, d: int, rows: Array) -> CellLaw:
         """Return the law of cells of column d given all others of their rows."""
-        draw = self.draw
-        found = self._by(d, rows, draw.trees, draw.lines)
-        if d not in draw.discriminants.of:
-            return found
-        assert isinstance(found, Probabilities)
-        return draw.discriminants.mixed(d, found, draw.z, rows, draw.own_donor(d, rows))
+        return self._by(d, rows, self.draw.trees, self.draw.lines)
 
     def _by(self, d: int, rows: Array, trees: Trees, lines: Lines) -> CellLaw:
         draw = self.draw

@@ -193,28 +193,18 @@ def ridge(x: Array, y: Array) -> tuple[float, Array, Array]:
 
     x : (n, P) inputs, of which each counts by its deviation
     """
-    mean, slopes, leverage = ridges(x, y[:, None])
-    without = (y - x @ slopes[:, 0] - mean[0]) / np.maximum(1.0 - leverage, LEAST_FREE)
-    return float(mean[0]), slopes[:, 0], without
-
-
-def ridges(x: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Return intercepts (K,), slopes (P, K) and leverages (n,) of ridges of one weight.
-
-    x : (n, P) inputs, of which each counts by its deviation
-    y : (n, K) what is regressed on them
-    """
-    n, middle, about = len(y), y.mean(axis=0), x.mean(axis=0)
+    n, middle, about = y.size, y.mean(), x.mean(axis=0)
     deviation = x.std(axis=0)
     unit = np.where(deviation > 0.0, 1.0 / np.where(deviation > 0.0, deviation, 1.0), 0.0)
     u, v = (x - about) * unit, y - middle
     size, turn = np.linalg.eigh(u.T @ u)
     size, along = np.maximum(size, 0.0), turn.T @ (u.T @ v)
-    evidence = [log_evidence(size, a, b @ b, n) for a, b in zip(along.T, v.T, strict=True)]
-    shrunk = size + n * WEIGHTS[int(np.argmax(np.sum(evidence, axis=0)))]
-    slopes = (turn @ (along / shrunk[:, None])) * unit[:, None]
+    shrunk = size + n * WEIGHTS[int(np.argmax(log_evidence(size, along, v @ v, n)))]
+    slopes = turn @ (along / shrunk)
     leverage = 1.0 / n + np.sum((u @ turn) ** 2 / shrunk, axis=1)
-    return middle - about @ slopes, slopes, leverage
+    without = (v - u @ slopes) / np.maximum(1.0 - leverage, LEAST_FREE)
+    slopes = slopes * unit
+    return float(middle - about @ slopes), slopes, without
 
 
 def log_evidence(size: Array, along: Array, square: float, n: int) -> Array:

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.forest import discriminants
 from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.config import ForestConfig
-from glfm_cli.latent.forest.discriminants import Discriminants
 from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells
 from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
@@ -32,9 +30,8 @@ class ForestState:
     ends : of the observed cells of which an interval is known; z is drawn in it
     turn, at : how often all columns to be drawn were visited, up to a limit; the next of them
     least, linear : (D,) int64 and uint8, members of a leaf at least, and whether trees are grown on
-        what a line leaves over
-    share : (D,) float64, of a discriminant in the forecast of levels; this, and what the settings
-        leave open, is found once the cells are no more those of the start
+        what a line leaves over; what the settings leave open is found once the cells are no more
+        those of the start
     twins : by column, those that nearly say the same
     key : of the trees of a draw that is kept now
     kept : that draw, once it was asked for
@@ -49,7 +46,6 @@ class ForestState:
     at: int
     least: Array
     linear: Array
-    share: Array
     twins: Sequence[Array]
     key: int
     kept: ForestDraw | None = None
@@ -109,8 +105,6 @@ class Forest:
         if not config.least:
             state.least[:] = sizes[np.searchsorted(sizes, draw.trees.fewest, "right") - 1]
         state.linear[:] = draw.lines.place >= 0
-        for d, one in draw.discriminants.of.items():
-            state.share[d] = one.share
         return state
 
     def of_rows(self, draw: ForestDraw, rows: Array) -> ForestDraw:
@@ -143,14 +137,12 @@ class Forest:
             z, rng = state.z.copy(), np.random.Generator(np.random.SFC64(state.key))
             grown = config.trees, config.left_out, state.least, config
             lines = Lines.fit(z, seen, state.kinds, np.flatnonzero(state.linear).tolist(), rng)
-            levels = Discriminants.fit(z, seen, state.kinds, state.share, rng)
             trees = grow(z, seen, state.kinds, range(D), *grown, rng, lines)
             alone = Alone.grow(state.twins, z, seen, state.kinds, state.linear, *grown[2:], rng)
             told = [s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)]
             trees = scaled(trees, z, np.array(told), state.kinds, config.prior, lines)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
-            linear = lines, levels
-            state.kept = ForestDraw(state.kinds, config.prior, trees, *linear, alone, *of_fit)
+            state.kept = ForestDraw(state.kinds, config.prior, trees, lines, alone, *of_fit)
         return state.kept
 
     def cells_law(self, draw: ForestDraw, rows: Rows) -> ForestLaw:
@@ -194,7 +186,6 @@ class Forest:
             "turn": np.array(state.turn, dtype=np.int64),
             "at": np.array(state.at, dtype=np.int64),
             "way": np.stack([state.least, state.linear]),
-            "share": state.share,
             "key": np.array(state.key, dtype=np.uint64),
         }
 
@@ -209,11 +200,6 @@ class Forest:
         state.key = int(take(arrays, "key", np.uint64, ()))
         state.turn, state.at = (int(take(arrays, name, np.int64, ())) for name in ("turn", "at"))
         state.least[:], state.linear[:] = _way_of(arrays, len(state.z))
-        state.share[:] = take(arrays, "share", np.float64, state.share.shape)
-        if not np.all((state.share >= 0.0) & (state.share <= 1.0)):
-            raise ValueError("'share' is out of range")
-        if np.any((state.share > 0.0) & ~discriminants.may_have(state.kinds)):
-            raise ValueError("'share' is of a column that can have no discriminant")
         if not 0 <= state.at < max(len(state.columns), 1):
             raise ValueError("'at' is no column with cells to draw")
         if not 0 <= state.turn <= SETTLED + 1:
@@ -239,8 +225,7 @@ class Forest:
         seen, ends = (~np.isnan(z)).astype(np.uint8), ends_of(problem.links, problem.xs)
         least = np.full(len(z), config.least or USUAL, dtype=np.int64)
         linear, twins = np.zeros(len(z), dtype=np.uint8), twins_of(z, seen, kinds, config.together)
-        way = least, linear, np.zeros(len(z))
-        return ForestState(kinds, config, z, seen, ends, 0, 0, *way, twins, 0)
+        return ForestState(kinds, config, z, seen, ends, 0, 0, least, linear, twins, 0)
 
 
 def _way_of(arrays: Mapping[str, Array], columns: int) -> Array:
@@ -255,8 +240,7 @@ def _visit(state: ForestState, d: int, rng: np.random.Generator) -> None:
     """Draw the cells of column d that are drawn, by trees grown for it alone."""
     z, seen, kinds, config, least = state.z, state.seen, state.kinds, state.config, state.least
     if state.turn == SETTLED:
-        least[d], share = best_way(z, seen, kinds, d, config, rng)
-        (state.share if kinds.levels[d] else state.linear)[d] = share
+        least[d], state.linear[d] = best_way(z, seen, kinds, d, config, rng)
     # Each the only donor of the other, two rows would hold each other at the start.
     moving = least if state.turn >= SETTLED else np.maximum(least, USUAL)
     if state.twins[d].size:
@@ -268,10 +252,6 @@ def _visit(state: ForestState, d: int, rng: np.random.Generator) -> None:
     nobody = np.full(rows.size, -1, dtype=np.int32)
     base = lines.forecast(d, z, rows) if state.linear[d] else None
     draw_cells(z, kinds, d, rows, nobody, donors, trees, 0, rng, base)
-    if state.share[d]:
-        only = np.where(np.arange(len(z)) == d, state.share, 0.0)
-        levels = Discriminants.fit(z, seen, kinds, only, rng, most=STEP_ROWS)
-        levels.draw(d, z, rows, nobody, rng)
     if d in state.ends:
         at, low, high = state.ends[d]
         donors[rows] = np.nan
