@@ -55,12 +55,16 @@ class ForestDraw:
     def base(self, d: int, rows: Array, own: Array, lines: Lines) -> Array | None:
         """Return what the line of column d, if it has one, forecasts (n,) of some rows.
 
-        own : (n,) int32, the donor that each is, whose line was fitted without it; or -1
+        own : (n,) int32, the donor that each is, or -1. From its forecast is taken what its cell
+            added to that of itself: other cells of the row may be drawn anew, without that cell
         """
         if lines.place[d] < 0:
             return None
-        donors, left = self.donors[d][own], lines.left_over(d)[own]
-        return np.where(own < 0, lines.forecast(d, self.z, rows), donors - left)
+        base, its = lines.forecast(d, self.z, rows), np.flatnonzero(own >= 0)
+        donor = own[its]
+        without = self.donors[d][donor] - lines.left_over(d)[donor]
+        base[its] += without - lines.forecast(d, self.donors, donor)
+        return base
 
     def own_donor(self, d: int, rows: Array) -> Array:
         """Return (n,) int32 the donor of column d that each of some rows is, or -1."""
