@@ -1268,8 +1268,14 @@ MUTANTS = {
     ),
     "donors forecast by a line that knows them": Mutant(
         "latent/forest/draw.py",
-        "np.where(own < 0, lines.forecast(d, self.z, rows), donors - left)",
-        "lines.forecast(d, self.z, rows)",
+        "base[its] += without - lines.forecast(d, self.donors, donor)",
+        "pass",
+        LINES,
+    ),
+    "rows drawn anew forecast by their cells of before": Mutant(
+        "latent/forest/draw.py",
+        "without - lines.forecast(d, self.donors, donor)",
+        "without - lines.forecast(d, self.z, rows[its])",
         LINES,
     ),
     "new cells drawn without the line": Mutant(

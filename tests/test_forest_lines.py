@@ -195,6 +195,25 @@ def test_laws_are_those_of_what_is_left_over_around_the_line(draw: ForestDraw) -
     assert np.std(law.means[:, 0, 0] - line) < 0.3 * np.std(line)
 
 
+def test_a_row_whose_other_cells_are_drawn_anew_is_forecast_from_these(draw: ForestDraw) -> None:
+    """Less what its own cell adds to its forecast: that is drawn to the cell by its leverage."""
+    rows = np.flatnonzero(draw.seen[0])[:20]
+    other = draw.z.copy()
+    other[1, rows] += 0.5
+    anew = replace(draw, z=other)
+    own = rows.astype(np.int32)
+    before, after = (x.base(0, rows, own, draw.lines) for x in (draw, anew))
+    assert before is not None
+    assert after is not None
+    np.testing.assert_allclose(before, draw.z[0, rows] - draw.lines.left[0, rows], atol=1e-6)
+    np.testing.assert_allclose(after - before, 0.5 * draw.lines.weight[0][1], rtol=1e-6)
+    nobody = np.full(rows.size, -1, dtype=np.int32)
+    plain = anew.base(0, rows, nobody, draw.lines)
+    np.testing.assert_array_equal(plain, draw.lines.forecast(0, other, rows))
+    both = anew.base(0, rows, np.where(np.arange(20) % 2, own, nobody), draw.lines)
+    np.testing.assert_array_equal(both, np.where(np.arange(20) % 2, after, plain))
+
+
 def test_trees_ask_what_tells_most_of_what_is_left_over(draw: ForestDraw) -> None:
     left = draw.z.copy()
     left[0] = draw.lines.left[0]
