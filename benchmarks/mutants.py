@@ -35,6 +35,7 @@ class Mutant(NamedTuple):
 SLIPS = "tests/test_small_slips.py"
 ROW_EFFECTS = "tests/test_row_effects.py"
 SHARED = "tests/test_factor_series.py"
+EXPLORED = "tests/cli/test_explore_shared.py"
 RESUMING = "tests/test_resuming.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
@@ -312,6 +313,18 @@ MUTANTS = {
         "rest -= self.curves(self.given.x, self.code, self.time)",
         "rest -= curve(self.knots, self.f, self.time)",
         ROW_EFFECTS,
+    ),
+    "what others tell, as if series were a column's own": Mutant(
+        "exploration/shared.py",
+        "alone = np.maximum(1.0 - variance[0] / size, LEAST)",
+        "alone = np.maximum(1.0 - variance[1] / size, LEAST)",
+        EXPLORED,
+    ),
+    "series of chains by sign": Mutant(
+        "exploration/shared.py", "np.abs(u[:, c] @ one)", "u[:, c] @ one", EXPLORED
+    ),
+    "own series among what groups share": Mutant(
+        "latent/grouped.py", "at] - own - g @", "at] - g @", EXPLORED
     ),
     "velocities of series in values' units": Mutant(
         "latent/factor_series.py", "y[2] *= root**2\n", "y[2] *= root\n", SHARED

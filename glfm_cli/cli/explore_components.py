@@ -7,6 +7,7 @@ from typing import TextIO
 from rich.console import Console as RichConsole
 from rich.text import Text
 
+from glfm_cli.cli import explore_shared
 from glfm_cli.cli.pages import page, table_of
 from glfm_cli.errors import counted
 from glfm_cli.exploration import ComponentExploration
@@ -23,6 +24,7 @@ def show(found: ComponentExploration, stdout: TextIO) -> None:
         _components(console, found)
         _goes_with(console, found)
         _shares(console, found)
+        explore_shared.show(console, found.shared)
         _effects(console, found)
 
 

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console as RichConsole
 from rich.text import Text
 
+from glfm_cli.cli import explore_shared
 from glfm_cli.cli.pages import page, table_of
 from glfm_cli.exploration import (
     Exploration,
@@ -35,6 +36,7 @@ def show(found: Exploration, stdout: TextIO) -> None:
         _features(console, found)
         _patterns(console, found)
         _typical(console, found)
+        explore_shared.show(console, found.shared)
         if gaps := missing_line(found):
             console.print(Text(gaps))
         if found.surprising is not None:

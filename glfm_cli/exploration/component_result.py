@@ -12,6 +12,8 @@ from glfm_cli.arrays import Array
 from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.goes_with import Amount, GoesWith
 from glfm_cli.exploration.lowrank import Component, CovariateEffect
+from glfm_cli.exploration.shared import Shared
+from glfm_cli.exploration.shared_tables import shared_summary, shared_tables
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,7 +29,7 @@ class ComponentExploration(Explored):
     variance : of a matrix of one kind, the shares of its parts, of the noise too
     explained : of a table, per latent column the share of its variance that the components tell
         from other columns, with where the middle 95 % of the draws lie
-    effects : what the covariates do
+    effects : what the covariates do;  shared : what rows share by groups and in time
     """
 
     rows: pa.Table
@@ -38,6 +40,7 @@ class ComponentExploration(Explored):
     variance: tuple[Amount, ...]
     explained: tuple[tuple[float, float, float], ...]
     effects: tuple[CovariateEffect, ...]
+    shared: Shared | None
 
     def rank_table(self) -> pa.Table:
         """Return the posterior of the rank, one row a value."""
@@ -106,7 +109,7 @@ class ComponentExploration(Explored):
         ]
         if together:
             found["goes_with"] = pa.Table.from_pylist(together)
-        return found
+        return found | shared_tables(self.shared)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary that `glfm explore --json` prints."""
@@ -143,6 +146,7 @@ class ComponentExploration(Explored):
                 )
             ],
             "covariates": [_effect(one) for one in self.effects],
+            **shared_summary(self.shared),
             **self.of_fit(),
         }
 

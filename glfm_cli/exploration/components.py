@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
 import glfm_cli.exploration.lowrank as lowrank
-from glfm_cli.arrays import Array
 from glfm_cli.completion import MatrixData
-from glfm_cli.encoding import Data, EncodedColumn, Ids
+from glfm_cli.encoding import Data, Ids
 from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.goes_with import Support
 from glfm_cli.exploration.job import ExplorationJob
+from glfm_cli.exploration.latent_columns import latent_columns
 from glfm_cli.exploration.request import Request
+from glfm_cli.exploration.shared import Shared, shared_by_rows
 from glfm_cli.inference.sampling import Run
-from glfm_cli.links import Link
-from glfm_cli.links.law import normal
 
 
 def describe_components(run: Run, job: ExplorationJob, request: Request) -> ComponentExploration:
@@ -28,11 +25,14 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
     notes: tuple[str, ...] = ()
     covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     support = None
+    shared: Shared | None = None
     if isinstance(data, Data):
-        columns, direction = _latent_columns(data.columns, posterior.links)
+        columns, direction = latent_columns(data.columns, posterior.links)
         number = pa.chunked_array([np.arange(1, data.n_rows + 1)])
         rows = pa.table({**{name: job.ids[name] for name in job.ids.column_names}, "row": number})
+        shared = shared_by_rows(posterior, data)
         notes = data.notes if job.session is not None else ()
+        notes = (*notes, *(shared.cautions if shared is not None else ()))
     else:
         rows, columns = (_named_ids(ids) for ids in (data.rows, data.others))
         covariates, support = data.names, _support(data)
@@ -53,6 +53,7 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
         variance=variance,
         explained=explained,
         effects=tuple(lowrank.effects(draws, covariates, job.bias)),
+        shared=shared,
         **job.of_run(run, request, ("top",), notes),
     )  # fmt: skip
 
@@ -75,30 +76,3 @@ def _named_ids(ids: Ids) -> pa.Table:
     """Return the ids, and their labels where they have some."""
     labels = {"label": pa.array(ids.labels, pa.string())} if ids.labels else {}
     return pa.table({ids.name: ids.values} | labels)
-
-
-def _latent_columns(
-    columns: Sequence[EncodedColumn], links: Sequence[Link]
-) -> tuple[pa.Table, Array]:
-    """Return name and level of each latent column, and whether a higher one means a higher value.
-
-    A categorical column has one for each level but its commonest, against which they stand.
-    """
-    names: list[str] = []
-    levels: list[str | None] = []
-    direction: list[float] = []
-    for encoded, link in zip(columns, links, strict=True):
-        codes = link.latent_levels()
-        own = [encoded.levels[code] if isinstance(code, int) else code for code in codes]
-        names += [encoded.column.name] * len(own)
-        levels += own
-        up = 1.0
-        if not link.discrete:  # of two latent columns the last is of values
-            params = link.start(np.array([np.nan]), np.random.default_rng(0))[0]
-            ends = np.zeros((2, len(own)))
-            ends[:, -1] = [-1.0, 1.0]
-            low, high = link.expected(normal(ends, 1.0), params)
-            up = -1.0 if high < low else 1.0
-        direction += [1.0] * (len(own) - 1) + [up] * (len(own) > 0)
-    table = {"column": pa.array(names, pa.string()), "level": pa.array(levels, pa.string())}
-    return pa.table(table), np.array(direction)

@@ -20,6 +20,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.latent.capabilities import RowsTogether
 from glfm_cli.latent.model import LatentModel, gaussian
 from glfm_cli.links import Params
 
@@ -40,6 +41,7 @@ class Explanation:
     """A draw, its features turned: Z (N, K) uint8, B (K, S), bias (S,), noise (D,).
 
     chain, draw : which it is, counted from 0
+    shift : (N, S) what rows share by groups and in time, 0 without
     """
 
     chain: int
@@ -50,11 +52,17 @@ class Explanation:
     noise: Array
     params: tuple[Params, ...]
     log_likelihood: float
+    shift: Array
 
     @property
     def eta(self) -> Array:
-        """Return bias + Z B, (N, S)."""
-        return self.bias + self.Z.astype(np.float64) @ self.B
+        """Return bias + Z B + shift, (N, S)."""
+        return self.eta_of(slice(None))
+
+    def eta_of(self, rows: slice | Array, features: slice | Array = slice(None)) -> Array:
+        """Return eta (n, S) of some rows, by some features."""
+        own = self.Z[rows][:, features].astype(np.float64) @ self.B[features]
+        return self.bias + own + self.shift[rows]
 
 
 def feature_model(model: LatentModel) -> FeatureModel:
@@ -100,7 +108,17 @@ def explain(posterior: Posterior, chain: int, draw: int, *, bias: bool) -> Expla
         noise=gaussian(posterior.model).noise(kept.latent),
         params=kept.params,
         log_likelihood=kept.trace["log_likelihood"],
+        shift=_shift(posterior.model, kept, (len(Z), base.size)),
     )
+
+
+def _shift(model: LatentModel, draw: Draw, shape: tuple[int, int]) -> Array:
+    """Return what rows share (N, S)."""
+    if not isinstance(model, RowsTogether):
+        return np.broadcast_to(0.0, shape)
+    parts, found = model.row_parts(draw.latent), np.zeros(shape)
+    found[:, parts.at] = parts.g @ parts.loading + parts.own + parts.groups
+    return found
 
 
 def memberships(posterior: Posterior, draw: Draw, rows: slice | Array, *, bias: bool) -> Array:

@@ -35,6 +35,7 @@ from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.rows import similar as alike
 from glfm_cli.exploration.rows import surprising as least_expected
 from glfm_cli.exploration.scales import Scale, scale_of
+from glfm_cli.exploration.shared import shared_by_rows
 from glfm_cli.exploration.stability import (
     Matches,
     match_features,
@@ -195,7 +196,9 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
         surprising = least_expected(posterior, scales, request.surprising, bias=bias)
     if request.similar is not None:
         similar = alike(posterior, request.similar - 1, bias=bias)
+    shared = shared_by_rows(posterior, data)
     cautions = _cautions(posterior, found, patterns[: request.top])
+    cautions += shared.cautions if shared is not None else ()
     traces = posterior.traces()
     gating = [name for name in traces if name == "log_likelihood" or name.startswith("noise_")]
     return Exploration(
@@ -220,6 +223,7 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
         surprising=surprising,
         similar=similar,
         dependence=depend(posterior, scales) if request.dependence else None,
+        shared=shared,
         options=job.options(request, REQUESTED),
         schema=job.schema,
         notes=(*_notes_of(data), *run.warnings, *notes, *cautions),

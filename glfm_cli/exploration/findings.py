@@ -18,6 +18,7 @@ from glfm_cli.exploration.missingness import Missingness
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.rows import Similar, Surprising
 from glfm_cli.exploration.scales import ColumnProfile, Scale
+from glfm_cli.exploration.shared import Shared
 from glfm_cli.exploration.words import describe
 
 
@@ -48,6 +49,7 @@ class Findings(Explored):
     baseline : the observed distribution of each modelled column
     missing : which cells are missing
     surprising, similar, dependence : where asked for
+    shared : what rows share by groups and in time; None without either
     """
 
     data: Data
@@ -67,6 +69,7 @@ class Findings(Explored):
     surprising: Surprising | None
     similar: Similar | None
     dependence: Dependence | None
+    shared: Shared | None
 
     @property
     def n_features(self) -> int:

@@ -221,10 +221,11 @@ def explained(posterior: Posterior, draws: Sequence[Parts]) -> list[tuple[float,
     owner = np.concatenate(
         [np.full(end - start, d) for d, (start, end) in enumerate(posterior.spans)]
     ).astype(np.intp)
+    noises = (gaussian(posterior.model).noise(draw.latent)[owner] for draw in posterior.draws())
     every = np.array(
         [
-            _told_by_others(part, gaussian(posterior.model).noise(draw.latent)[owner], posterior)
-            for part, draw in zip(draws, posterior.draws(), strict=True)
+            told_by_others(part.U, part.sV, noise, posterior.spans)
+            for part, noise in zip(draws, noises, strict=True)
         ]
     )
     lower, upper = np.quantile(every, TAIL, axis=0)
@@ -234,20 +235,22 @@ def explained(posterior: Posterior, draws: Sequence[Parts]) -> list[tuple[float,
     ]
 
 
-def _told_by_others(part: Parts, noise: Array, posterior: Posterior) -> Array:
+def told_by_others(U: Array, sV: Array, noise: Array, spans: Sequence[tuple[int, int]]) -> Array:
     """Return the squared multiple correlations (J,) of one draw.
+
+    U : (I, K);  sV : (J, K);  noise : (J,) what is of latent columns alone;  spans : of columns
 
     With x ~ N(0, S = L L' + D) and B the latent columns of one column, x_B given all others has
     covariance (inverse of S)_BB, inverted.
     """
-    told, k = np.zeros(noise.size), part.U.shape[1]
+    told, k = np.zeros(noise.size), U.shape[1]
     if k == 0:
         return told
-    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(part.U, rowvar=False, bias=True)))
-    L = part.sV @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(U, rowvar=False, bias=True)))
+    L = sV @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     scaled = L / noise[:, None]
     middle = np.linalg.inv(np.eye(k) + L.T @ scaled)
-    for start, end in posterior.spans:
+    for start, end in spans:
         own = slice(start, end)
         precision = np.diag(1.0 / noise[own]) - scaled[own] @ middle @ scaled[own].T
         left = np.diagonal(np.linalg.inv(precision))

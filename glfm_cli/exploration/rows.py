@@ -100,7 +100,7 @@ def _log_scores(
         one = explain(few, c, t, bias=bias)
         count = one.Z.sum(axis=0, dtype=np.int64)
         common = count >= max(_FEWEST_ROWS, _LEAST_SHARE * one.Z.shape[0])
-        eta = one.bias + one.Z[:, common].astype(np.float64) @ one.B[common]
+        eta = one.eta_of(slice(None), common)
         for scale in scales:
             rows = cells[scale.d]
             density = scale.link.log_density(

@@ -14,6 +14,7 @@ from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.findings import Findings
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.scales import ColumnProfile, Scale
+from glfm_cli.exploration.shared_tables import shared_summary, shared_tables
 from glfm_cli.exploration.words import value_text
 
 TEXT, NUMBER, TRUTH = pa.string(), pa.float64(), pa.bool_()
@@ -227,7 +228,7 @@ def everything(found: Findings) -> dict[str, pa.Table]:
         made["similar"] = similar(found)
     if found.dependence is not None:
         made["dependence"] = dependence(found)
-    return made
+    return made | shared_tables(found.shared)
 
 
 def summary(found: Findings) -> dict[str, Any]:
@@ -274,7 +275,7 @@ def summary(found: Findings) -> dict[str, Any]:
         content["similar"] = _records(similar(found))
     if found.dependence is not None:
         content["dependence"] = _records(dependence(found))
-    return content
+    return content | shared_summary(found.shared)
 
 
 _NUMBERS = ("share", "explained", "stability", "stability_error", "halves", "halves_error")

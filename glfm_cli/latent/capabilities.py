@@ -127,6 +127,32 @@ class Components(Protocol):
         """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
 
 
+class RowParts(NamedTuple):
+    """What the latent numbers of rows are made of, beside noise, under one draw.
+
+    at : (S,) the latent columns that are meant
+    g : (N, K) series that columns share;  loading : (K, S), so that their part is g loading
+    own : (N, S) each column's own series;  groups : (N, S) what rows of a group share
+    rest : (N, S) what the model itself says;  noise : (D,) variances
+    """
+
+    at: Array
+    g: Array
+    loading: Array
+    own: Array
+    groups: Array
+    rest: Array
+    noise: Array
+
+
+@runtime_checkable
+class RowsTogether(Protocol):
+    """A model of rows that share a part by groups, or follow one another in time."""
+
+    def row_parts(self, draw: Any) -> RowParts:
+        """Return what the latent numbers of the rows are made of."""
+
+
 @runtime_checkable
 class Map(Protocol):
     """A model that gives every row a place in a space of few dimensions, and cells by the place."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.capabilities import Candidates, RowParts
 from glfm_cli.latent.joined_rows import FoldedEffects, RowsToJoin
 from glfm_cli.latent.model import Cells, LatentModel, Refill, Rows, Sizes, Spans, gaussian
 from glfm_cli.latent.plain import PlainModel
@@ -122,6 +122,7 @@ class WithGroups(PlainModel):
             found["group_sd"] = float(np.sqrt(np.diagonal(effects.omega)).mean())
         if len(effects.u):
             found["time_sd"] = float(np.sqrt(effects.v).mean())
+            found["shared_sd"] = float(np.sqrt(np.sum(effects.factors.loading**2, axis=0)).mean())
         return dict(found)
 
     def draw(self, state: GroupedState) -> GroupedState:
@@ -129,6 +130,19 @@ class WithGroups(PlainModel):
         assert isinstance(state.effects, RowEffects)
         own = self.inner.draw(state.own)
         return GroupedState(own, state.effects.copy(), state.spans)
+
+    def row_parts(self, draw: GroupedState) -> RowParts:
+        """Return what the latent numbers of rows are made of, of models that have them."""
+        effects, law = draw.effects, self.inner.cells_law(draw.own, ALL)
+        assert isinstance(effects, RowEffects)
+        assert isinstance(law, GivenLatent)
+        at, none = effects.at, np.zeros((len(law.eta), effects.at.size))
+        timed = len(effects.u) > 0
+        g = effects.factors.g if timed else none[:, :0]
+        own = effects.u if timed else none
+        groups = effects.shift()[:, at] - own - g @ effects.factors.loading
+        loading = effects.factors.loading
+        return RowParts(at, g, loading, own, groups, law.eta[:, at], law.noise)
 
     def cells_law(self, draw: GroupedState, rows: Rows) -> RowsLaw:
         """Return the model's law, moved by w."""

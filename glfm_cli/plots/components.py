@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from glfm_cli.exploration import Component, ComponentExploration
 from glfm_cli.plots.pages import PANEL, draw_size, draw_trace, drawn, percent_axis
+from glfm_cli.plots.series import series_drawn
 from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, distinct, titled
 
 MOST_LEADING = 4  # components with a panel of their own
@@ -29,6 +30,7 @@ def plot_components(
     size = {"title": "Number of components", "values": values, "shares": n / n.sum()}
     draw.append(partial(draw_size, **size))
     draw.append(partial(draw_trace, found=found, name="log_likelihood", title="Log likelihood"))
+    draw += series_drawn(found.shared)
     draw += [
         partial(_draw_leading, found=found, component=component)
         for component in found.components[:MOST_LEADING]

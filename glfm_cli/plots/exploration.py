@@ -33,6 +33,7 @@ from glfm_cli.plots.patterns import (
     room_above,
     shown_patterns,
 )
+from glfm_cli.plots.series import series_drawn
 
 Path = str | os.PathLike[str]
 
@@ -44,7 +45,8 @@ def plot_exploration(
 ) -> Figure:
     """Draw one page: features, patterns, the columns they move most, and the chains.
 
-    Of components: their shares, what leads them, what moves the cells, and the chains.
+    Of components: their shares, what leads them, what moves the cells, and the chains. Of rows in
+    time the leading series that columns share, with bands of 50 and 95 %.
 
     Parameters
     ----------
@@ -66,6 +68,7 @@ def plot_exploration(
         partial(_draw_features, found=found),
         partial(_draw_patterns, found=found),
         partial(draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
+        *series_drawn(found.shared),
         *_columns_drawn(found, columns, _names_of(found)),
     ]
     return drawn(draw, path, legend_of(found))

@@ -33,8 +33,8 @@ def draw_fit(axes: Axes, found: Exploration, scale: Scale) -> None:
     """
     head(axes, scale)
     link, start = cast(NumericLink, scale.link), scale.span[0]
-    eta = found.shown.bias[start] + found.shown.Z.astype(np.float64) @ found.shown.B[:, start]
-    eta = eta[:: max(1, eta.size // _MOST_ROWS)]
+    n_rows = found.data.n_rows
+    eta = found.shown.eta_of(np.arange(0, n_rows, max(1, n_rows // _MOST_ROWS)))[:, start]
     sd = float(np.sqrt(found.shown.noise[scale.d] + link.noise))
     ends = float(eta.min()) - _BEYOND * sd, float(eta.max()) + _BEYOND * sd
     x = scale.encoded.x[scale.encoded.observed]

@@ -105,17 +105,12 @@ def head(axes: Axes, scale: Scale, tail: str = "", width: float = _WIDTH) -> Non
     style.open_frame(axes)
 
 
-def _eta(found: Exploration, rows: Array) -> Array:
-    return found.shown.bias + found.shown.Z[rows].astype(np.float64) @ found.shown.B
-
-
 def _masses(found: Exploration, scale: Scale) -> list[Array]:
     """Return the mass of every bin of a scale under each pattern shown."""
     noise, params = float(found.shown.noise[scale.d]), found.shown.params[scale.d]
-    return [
-        scale.masses(_eta(found, scale.some_of(pattern.rows, _ROWS)), noise, params).mean(axis=0)
-        for pattern in shown_patterns(found)
-    ]
+    some = (scale.some_of(pattern.rows, _ROWS) for pattern in shown_patterns(found))
+    etas = (found.shown.eta_of(rows) for rows in some)
+    return [scale.masses(eta, noise, params).mean(axis=0) for eta in etas]
 
 
 def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:

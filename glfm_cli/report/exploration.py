@@ -27,6 +27,16 @@ from glfm_cli.exploration import (
 from glfm_cli.exploration import tables as tidy
 from glfm_cli.exploration.lines import missing_line, no_feature_line
 from glfm_cli.exploration.scales import Scale
+from glfm_cli.exploration.shared import Shared
+from glfm_cli.exploration.shared_tables import loadings, together
+from glfm_cli.exploration.shared_words import (
+    MOVES,
+    NO_SERIES,
+    PARTS,
+    SERIES,
+    part_rows,
+    series_rows,
+)
 from glfm_cli.exploration.words import (
     cell_text,
     in_words,
@@ -79,6 +89,7 @@ def _of_features(found: Exploration, drawn: Mapping[str, Path]) -> list[parts.Se
         ("overview", "Overview", _overview(found, drawn)),
         ("features", "Features", _features(found)),
         ("patterns", "Patterns", _patterns(found)),
+        ("shared", "What rows share", _shared(found.shared)),
         ("columns", "Columns", _columns(found, drawn)),
         ("rows", "Rows", _rows(found)),
         ("dependence", "Dependence", _dependence(found, drawn)),
@@ -135,6 +146,7 @@ def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> li
     for name in ("goes_with", "variance", "explained", "covariates", "rank"):
         if name in tables:
             sections.append((name, titles.get(name, name.capitalize()), [_arrow(tables[name])]))
+    sections.append(("shared", "What rows share", _shared(found.shared)))
     convergence = [parts.paragraph(found.diagnostics.summary()), _quantities(found)]
     sections.append(("convergence", "Convergence", convergence))
     return [*sections, ("settings", "Settings", _settings(found))]
@@ -296,6 +308,24 @@ def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
         _figure(drawn, "dependence", partial(plots.plot_dependence, found), text),
         parts.folded("As a table", [_arrow(tidy.dependence(found))]),
     ]
+
+
+def _shared(found: Shared | None) -> list[str]:
+    if found is None:
+        return []
+    header, rows = part_rows(found)
+    made = [parts.paragraph(f"{PARTS}."), parts.table(["column", *header], rows)]
+    if found.clock is None:
+        return made
+    if not found.series:
+        return [*made, parts.paragraph(NO_SERIES)]
+    header = ["series", "share", "stability", MOVES]
+    made += [parts.paragraph(f"{SERIES}."), parts.table(header, series_rows(found))]
+    tables = (
+        ("What series do to pairs of columns", together(found)),
+        ("All loadings", loadings(found)),
+    )
+    return made + [parts.folded(title, [_arrow(table)]) for title, table in tables]
 
 
 def _missing(found: Exploration) -> list[str]:
