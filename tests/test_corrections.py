@@ -89,6 +89,18 @@ def test_a_tilt_that_depends_on_certainty_is_found() -> None:
     np.testing.assert_allclose(b, knots[:, None] * certain, atol=0.12)
 
 
+def test_cells_count_as_so_many_independent_ones() -> None:
+    u, sd = places_of((0.3, -0.4, 0.1, 0.2), 300, 1), np.full(300, 0.5)
+    once = fit_tilts({0: u}, {0: sd})[0][0]
+    thrice = fit_tilts({0: np.tile(u, 3)}, {0: np.tile(sd, 3)}, np.array([1.0 / 3.0]))[0][0]
+    np.testing.assert_allclose(thrice, once, atol=1e-6)
+    p = np.random.default_rng(2).dirichlet([0.5, 0.5, 0.5], 80)
+    codes = p.argmax(axis=1)
+    whole = fit_powers(p, codes)
+    np.testing.assert_allclose(fit_powers(np.tile(p, (2, 1)), np.tile(codes, 2), 0.5), whole)
+    assert whole[0] > 1.2
+
+
 def test_few_uncertain_forecasts_do_not_bear_what_the_certain_ones_call_for() -> None:
     narrow = places_of((0.0, -1.2, 0.0, -0.4), 360, 0)
     u = np.concatenate([np.random.default_rng(1).random(40), narrow])

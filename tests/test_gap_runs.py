@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from glfm_cli.arrays import is_clock
 from glfm_cli.completion import prepare
+from glfm_cli.inference.corrections import fit_powers, fit_tilts
 from glfm_cli.inference.folding import fold_in
-from glfm_cli.inference.gap_runs import cells_in_runs, in_runs, series_order
-from glfm_cli.inference.hidden_cells import Hidden, without_cells
+from glfm_cli.inference.gap_runs import cells_in_runs, in_runs, series_order, worth
+from glfm_cli.inference.hidden_cells import Hidden, _chosen, _worth, recalibrate, without_cells
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.sampling import Plan, sample
@@ -121,6 +123,67 @@ def test_gaps_of_several_columns_at_once_are_hidden_at_once() -> None:
     gaps[100:120] = gaps[300:330] = True
     hidden = np.isfinite(cells_in_runs(~gaps, 0.125, 0, np.random.default_rng(0)))
     np.testing.assert_array_equal(hidden[:, 0], hidden[:, 1])
+
+
+def timed(x: np.ndarray, gaps: np.ndarray, order: np.ndarray, **more: object) -> Problem:
+    """Return rows in some order with role time, the last column one of two levels."""
+    table = table_of(x[:, :-1], gaps[:, :-1], order)
+    level = np.where(x[order, -1] > 0.0, "high", "low")
+    table = table.append_column("level", pa.array(level, mask=gaps[order, -1]))
+    for name, values in more.items():
+        table = table.append_column(name, pa.array(values))
+    types = {"hour": {"type": "real", "role": "time"}, "level": "categorical"}
+    columns = {"rest": "real", "columns": types | dict.fromkeys(more, "group")}
+    return prepare(table, Schema.from_dict(columns), model="glfm")[0]
+
+
+def test_gaps_like_those_of_a_series_are_hidden_with_role_time() -> None:
+    x, gaps = sensors(300, 1)
+    order = np.random.default_rng(3).permutation(300)
+    problem = timed(x, gaps, order)
+    parts = [_chosen(problem, time, None) for time in (0, 1)]
+    for rows, chosen in parts:
+        np.testing.assert_array_equal(rows, np.arange(300))
+        in_time = chosen[np.argsort(order)]
+        assert not in_time[:, 0].any()
+        for d in (1, 2, 3):
+            assert in_time[:, d].sum() == pytest.approx(0.125 * (~gaps[:, d - 1]).sum(), abs=1)
+            assert not np.any(in_time[:, d] & gaps[:, d - 1])
+            assert lengths_of(in_time[:, d]).max() > 10
+    assert not np.any(parts[0][1] & parts[1][1])
+    alone = np.random.default_rng(4).random(gaps.shape) < 0.1
+    schools = np.repeat(["a", "b"], 150)
+    for other in (timed(x, alone, order), timed(x, gaps, np.arange(300), school=schools)):
+        chosen = _chosen(other, 0, None)[1]
+        assert max(lengths_of(one).max() for one in chosen.T) < 8
+
+
+def test_cells_of_runs_count_as_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = np.array([[1, 1, 0], [0, 1, 0], [0, 1, 0], [1, 0, 0]], dtype=bool)
+    np.testing.assert_allclose(worth([two]), [1.0, 3.0 / 9.0, 0.0])
+    np.testing.assert_allclose(worth([two, two[:, [1, 0, 2]]]), [5.0 / 11.0, 5.0 / 11.0, 0.0])
+    x, gaps = sensors(140, 1)
+    order = np.random.default_rng(3).permutation(140)
+    counted: list[float] = []
+
+    def of_numbers(places: Any, sds: Any, counts: Any) -> Any:
+        counted.extend(counts[d] for d in places)
+        return fit_tilts(places, sds, counts)
+
+    def of_levels(p: Any, codes: Any, count: float) -> Any:
+        counted.append(count)
+        return fit_powers(p, codes, count)
+
+    monkeypatch.setattr("glfm_cli.inference.hidden_cells.fit_tilts", of_numbers)
+    monkeypatch.setattr("glfm_cli.inference.hidden_cells.fit_powers", of_levels)
+    problem = timed(x, gaps, order)
+    recalibrate(sample(problem, Plan(2, 2, 10, 1, 5)).posterior, problem)
+    assert len(counted) == 3
+    assert all(1.0 / LONG <= one < 0.2 for one in counted)
+    untimed = _worth(problem_of(table_of(x, gaps, order), model="glfm"), 2)
+    assert np.all((untimed[1:] >= 1.0 / LONG) & (untimed[1:] < 0.2))
+    single = timed(x, np.random.default_rng(4).random(gaps.shape) < 0.1, order)
+    assert _worth(single, 2).tolist() == [1.0] * 4
 
 
 def error_of(posterior: Posterior, hidden: Hidden) -> float:

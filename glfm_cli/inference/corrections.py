@@ -63,15 +63,18 @@ class Binned(NamedTuple):
     ends: Array
 
     @classmethod
-    def of(cls, u: Array, sd: Array) -> Binned:
-        """Return them by u (n,), uniform where forecasts are right, and the sds (n,)."""
+    def of(cls, u: Array, sd: Array, count: float = 1.0) -> Binned:
+        """Return them by u (n,), uniform where forecasts are right, and the sds (n,).
+
+        count : as how many independent cells each counts
+        """
         log_sd = np.log(sd)
         ends = np.quantile(log_sd, [FEW, 1.0])
         steps, which = np.unique(steps_between(ends, log_sd), return_inverse=True)
         f = polynomials(np.clip(u, 0.0, 1.0))
-        total = np.stack([np.bincount(which, own) for own in f], axis=1)
+        total = count * np.stack([np.bincount(which, own) for own in f], axis=1)
         at = ends[0] + (ends[1] - ends[0]) * steps / STEPS
-        return cls(at, total, np.bincount(which).astype(np.float64), ends)
+        return cls(at, total, count * np.bincount(which), ends)
 
     def uncertain(self) -> Binned:
         """Return those that tell what columns share, whatever their certainty."""
@@ -82,18 +85,20 @@ class Binned(NamedTuple):
 
 
 def fit_tilts(
-    places: Mapping[int, Array], sds: Mapping[int, Array]
+    places: Mapping[int, Array], sds: Mapping[int, Array], counts: Array | None = None
 ) -> dict[int, tuple[Array, Array]]:
     """Return, by column, the b (KNOTS, 4) that forecasts call for, and the log sds at its ends.
 
     places : by column the forecasts' distribution functions (n,) where the cells are: uniform where
         forecasts are right
     sds : by column those of the cells' latent numbers (n,)
+    counts : by column as how many independent cells each cell counts, 1 if left out
 
     Returns: posterior means, by Laplace's method, under `TILT_PRIOR` and `SLOPE_PRIOR`; what
         columns share is learnt, for each, from the others.
     """
-    cells = {d: Binned.of(u, sds[d]) for d, u in places.items()}
+    each = {d: 1.0 if counts is None else float(counts[d]) for d in places}
+    cells = {d: Binned.of(u, sds[d], each[d]) for d, u in places.items()}
     own = {d: part.uncertain() for d, part in cells.items()}
     found = {}
     for d, part in cells.items():
@@ -172,10 +177,10 @@ def _mode(cells: Binned, x: Array, mean: Array, sd: Array) -> tuple[Array, float
     return theta, -loss(theta, mass) - 0.5 * log_det
 
 
-def fit_powers(p: Array, codes: Array) -> Array:
+def fit_powers(p: Array, codes: Array, count: float = 1.0) -> Array:
     """Return a (2,) where nothing is known and where all is, as forecasts of levels call for.
 
-    p : (n, R) forecasts of the true codes (n,)
+    p : (n, R) forecasts of the true codes (n,), each of which counts as so many independent ones
 
     Returns: exp of the posterior means of log a, by sums over a grid, O(n R) times its size.
     """
@@ -187,6 +192,7 @@ def fit_powers(p: Array, codes: Array) -> Array:
         for i, log_power in enumerate(LOG_POWERS):
             a = np.exp(log_power + added * known)
             log_odds[i, j] = a @ own - np.log(np.exp(a[:, None] * log_p).sum(axis=1)).sum()
+    log_odds *= count
     log_odds += _log_prior(LOG_POWERS, POWER_SD)[:, None] + _log_prior(ADDED, ADDED_SD)
     share = softmax(log_odds)
     first = share.sum(axis=1) @ LOG_POWERS

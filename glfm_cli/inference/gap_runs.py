@@ -6,10 +6,12 @@ what forecasts of single cells are worth says nothing of it [Roberts and others 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.random import Generator
 
-from glfm_cli.arrays import ALIKE, Array, is_clock, resemblance
+from glfm_cli.arrays import ALIKE, Array, Groups, is_clock, resemblance
 from glfm_cli.latent.model import Problem
 
 FEW_RUNS = 0.7  # of the runs that as many missing cells have in random rows
@@ -21,8 +23,8 @@ def series_order(problem: Problem) -> Array | None:
     """Return the rows (N,) one after another, of a table whose gaps are runs of them; else None.
 
     In the order of a column of numbers that rise in steps, or of the table. Values of such a table
-    resemble those of the row before. None with roles group and time, whose part of the model says
-    itself how far values before and after a cell count.
+    resemble those of the row before. None with roles group and time, whose models see no
+    neighbours but by these roles (`in_time`).
     """
     if problem.groups is not None:
         return None
@@ -38,6 +40,17 @@ def series_order(problem: Problem) -> Array | None:
     return order if told and np.median(told) > ALIKE else None
 
 
+def in_time(groups: Groups, seen: Array) -> Array | None:
+    """Return the rows (n,) of one series by their role `time`, where gaps are runs; else None.
+
+    seen : (n, D) bool
+    """
+    if groups.time is None or groups.n:
+        return None
+    order = np.argsort(groups.time, kind="stable")
+    return order if in_runs(~seen[order]) else None
+
+
 def cells_in_runs(seen: Array, share: float, time: int, rng: Generator) -> Array:
     """Return keys (N, D) of observed cells that are hidden, in gaps like the table's; else inf.
 
@@ -51,6 +64,21 @@ def cells_in_runs(seen: Array, share: float, time: int, rng: Generator) -> Array
         own = own[round(time * share * n) : round((time + 1) * share * n)]
         hidden[own, d] = key[own, d]
     return hidden
+
+
+def worth(parts: Sequence[Array]) -> Array:
+    """Return, by column (D,), as how many cells that are hidden alone one in a run counts.
+
+    parts : (n, D) bool, in order: cells hidden at once. Those of a run of r are wrong together: of
+        all, sum of r over sum of r^2 [Kish 1965]
+    """
+    total = np.zeros((2, parts[0].shape[1]))
+    for hidden in parts:
+        for d, column in enumerate(hidden.T):
+            ends = np.flatnonzero(np.diff(column.astype(np.int8), prepend=0, append=0))
+            r = ends[1::2] - ends[::2]
+            total[:, d] += r.sum(), np.sum(r**2)
+    return np.asarray(total[0] / np.maximum(total[1], 1.0))
 
 
 def in_runs(gaps: Array) -> bool:

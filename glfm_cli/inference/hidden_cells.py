@@ -9,8 +9,9 @@ they share is drawn anew, too, by a few sweeps of the chain without the hidden c
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
-Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_runs.py); of a column
-that is the same in all rows of a group those of whole groups are, each of which counts once.
+Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_runs.py), and count as
+fewer than they are; of a column that is the same in all rows of a group those of whole groups are,
+each of which counts once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.corrections import fit_powers, fit_tilts
 from glfm_cli.inference.folding import fold_in
-from glfm_cli.inference.gap_runs import cells_in_runs, series_order
+from glfm_cli.inference.gap_runs import cells_in_runs, in_time, series_order, worth
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.recalibration import KNOTS, LEAST, Recalibration, sd_of
 from glfm_cli.inference.resuming import regrown, resumed
@@ -76,15 +77,16 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     exponents, tilts = np.ones((n_columns, 2)), np.zeros((n_columns, KNOTS, 4))
     log_sds = np.zeros((n_columns, 2))
     places, sds, rng = {}, {}, np.random.default_rng(0)
+    counts = _worth(problem, times)
     for d, x in truth.items():
         if problem.links[d].discrete:
             p = forecast[d] / forecast[d].sum(axis=1, keepdims=True)
-            exponents[d] = fit_powers(p, x.astype(np.intp))
+            exponents[d] = fit_powers(p, x.astype(np.intp), counts[d])
         else:
             below, within, under, first, second = forecast[d].T
             u, v = below / np.maximum(within, LEAST), under / np.maximum(within, LEAST)
             places[d], sds[d] = v + rng.random(u.size) * (u - v), sd_of(first, second)
-    for d, (tilt, ends) in fit_tilts(places, sds).items():
+    for d, (tilt, ends) in fit_tilts(places, sds, counts).items():
         tilts[d], log_sds[d] = tilt, ends
     return replace(posterior, recalibration=Recalibration(exponents, tilts, log_sds, weights))
 
@@ -191,6 +193,10 @@ def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, A
         return rows, np.isfinite(key[rows])
     if problem.groups is not None:
         rows = problem.groups.some_rows(ROWS, rng)
+        if (order := in_time(problem.groups.take(rows), seen[rows])) is not None:
+            key = np.empty((rows.size, seen.shape[1]))
+            key[order] = cells_in_runs(seen[rows[order]], HIDDEN, time, rng)
+            return rows, np.isfinite(key)
     elif rows.size > ALL_ROWS:
         rows = np.sort(rng.choice(rows.size, ROWS, replace=False))
     parts = [np.floor(rng.random(rows.size) / HIDDEN) == time for _ in problem.links]
@@ -200,6 +206,20 @@ def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, A
         for d in problem.group_level:
             parts[d] = parts[d][first][of_row]
     return rows, seen[rows] & np.column_stack(parts)
+
+
+def _worth(problem: Problem, times: int) -> Array:
+    """Return as how many cells that are hidden alone one of a column counts (D,)."""
+    series, parts = series_order(problem), []
+    for time in range(times):
+        rows, chosen = _chosen(problem, time, series)
+        order = None if series is None else np.argsort(np.argsort(series)[rows])
+        if problem.groups is not None:
+            order = in_time(problem.groups.take(rows), problem.seen[rows])
+        if order is None:
+            return np.ones(len(problem.links))
+        parts.append(chosen[order])
+    return worth(parts)
 
 
 def _with(x: Array, rows: Array, part: Array) -> Array:
