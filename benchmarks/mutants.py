@@ -370,8 +370,8 @@ MUTANTS = {
     ),
     "a gap's precision with the one before": Mutant(
         "latent/row_laws.py",
-        "band[:-1, i, 0] += onto[i, i, later]",
-        "band[:-1, i, 0] += onto[i, i, self.which[:-1]]",
+        "band[:-1, column, below] += part[later]",
+        "band[:-1, column, below] += part[self.which[:-1]]",
         SHARED,
     ),
     "lines of groups with their variances for precisions": Mutant(

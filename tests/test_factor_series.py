@@ -156,7 +156,7 @@ def test_series_given_the_own_of_columns_have_their_dense_law(
 def test_loadings_have_their_dense_law(seed: int) -> None:
     rng = np.random.default_rng(seed)
     g, e, seen = rng.normal(size=(M, K)), rng.normal(size=M), rng.gamma(2.0, size=M)
-    law = SeriesLaw(SERIES.precision(OWN_LENGTH[:, 1]), OWN_V[1], seen)
+    law = SeriesLaw(SERIES, OWN_LENGTH[:, 1], OWN_V[1], seen)
     parts = shared()
 
     def draw(rng: Any) -> Array:

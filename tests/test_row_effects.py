@@ -61,7 +61,7 @@ def test_a_series_is_an_autoregression_within_groups(
     seen = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1]) / noise
     e = rng.normal(size=code.size)
     cov = K - K @ (seen[:, None] * np.linalg.solve(np.eye(11) + K * seen, K))
-    law, b = SeriesLaw(series.precision(lengths), v, series.sums(seen)), series.sums(seen * e)
+    law, b = SeriesLaw(series, lengths, v, series.sums(seen)), series.sums(seen * e)
     drawn, squares = np.empty((5_000, code.size)), np.empty(5_000)
     for n in range(len(drawn)):
         x = law.draw(b, rng).T / [[1.0], [np.sqrt(lengths[0] * lengths[1])]]
@@ -157,7 +157,7 @@ def test_what_rows_say_of_intercepts_and_slopes_is_that_of_dense_laws(seed: int)
     K = v * np.where(same, smooth(TIME, series.step, lengths), 0.0)
     seen = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise
     e, at = rng.normal(size=CODE.size), np.flatnonzero(seen)
-    law = SeriesLaw(series.precision(lengths), v, series.sums(seen))
+    law = SeriesLaw(series, lengths, v, series.sums(seen))
     lines = np.column_stack([np.ones(10), (series.time - TIME.mean()) / TIME.std()])
     A, B = law.lines(series.sums(seen * e), lines, series.code, 3)
     of_a = intercept_law(A, B, q)
@@ -188,7 +188,7 @@ def test_curves_and_intercepts_are_drawn_from_their_dense_law(seed: int) -> None
     effects.omega[:], effects.m[:], effects.a[:, 1] = OMEGA, [0.4, -0.2, 0.0], 0.5
     series, t, same = Series.of(CODE, TIME), effects.clocked(TIME), CODE[:, None] == CODE
     seen, e = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise, rng.normal(size=10)
-    law = SeriesLaw(series.precision(lengths), v, series.sums(seen))
+    law = SeriesLaw(series, lengths, v, series.sums(seen))
     shapes, drawn = curve(effects.knots, np.eye(10), series.time), np.empty((2_500, 30))
     for one in drawn:
         effects._draw_curves(0, series, shapes, law, series.sums(seen * e), rng)

@@ -53,7 +53,7 @@ class Blocks(NamedTuple):
     @classmethod
     def of_series(cls, series: Series, lengths: Array, v: float) -> Blocks:
         """Return the precision of (u, du/dt) of variance v; time in median steps."""
-        band, root = series.precision(lengths)[0].T, np.sqrt(np.prod(lengths))
+        band, root = series.precision(lengths).T, np.sqrt(np.prod(lengths))
         x, y = np.ascontiguousarray(band.reshape(-1, 8).T).reshape(2, 4, -1) / v
         y[0] *= root**2  # x of values, y of velocities, each by both
         y[2] *= root**2
@@ -204,7 +204,7 @@ class FactorSeries:
         for number in range(proposals + 1):
             size = 0.0 if number == 0 else 2.0 ** -rng.integers(0, 6)
             new = own + size * rng.standard_normal(2)
-            law = SeriesLaw(series.precision(np.exp(new)), 1.0, precision)
+            law = SeriesLaw(series, np.exp(new), 1.0, precision)
             found = 0.5 * float(np.sum(law.half(b) ** 2) - law.log_ratio) + log_length_prior(new)
             if number == 0 or np.log(rng.random()) < found - now:
                 own, now, kept = new, found, law

@@ -118,7 +118,7 @@ class RowsToJoin:
         t, node, x = fitted.clocked(series.time)[:, None], series.node[: self.n], []
         for s in range(fitted.m.size):
             precision, b = series.sums(seen[:, s]), series.sums(seen[:, s] * rest[:, s])
-            law = SeriesLaw(series.precision(fitted.length[:, s]), fitted.v[s], precision)
+            law = SeriesLaw(series, fitted.length[:, s], fitted.v[s], precision)
             if len(self.b):
                 if self.new:
                     A, B = (one[len(fitted.a) :] for one in law.lines(b, t, series.code, n))

@@ -253,7 +253,7 @@ class RowEffects:
         found = []
         for s in range(self.m.size):
             precision, b = series.sums(seen[:, s]), series.sums(seen[:, s] * e[:, s])
-            law = SeriesLaw(series.precision(self.length[:, s]), self.v[s], precision)
+            law = SeriesLaw(series, self.length[:, s], self.v[s], precision)
             lines = law.lines(b, self.lines_of(s, series.time), series.code, n)
             found.append(intercept_law(*lines, self.q[s]))
         A, B = zip(*found, strict=True)
@@ -305,7 +305,7 @@ class RowEffects:
             size = 0.0 if number == 0 else 2.0 ** -rng.integers(0, 6)
             new = own + size * rng.standard_normal(4) * [1, sloped, 1, 1]
             v, q, *lengths = np.exp(new)
-            law = SeriesLaw(series.precision(lengths), v, precision)
+            law = SeriesLaw(series, lengths, v, precision)
             found = 0.5 * float(np.sum(law.half(b) ** 2) - law.log_ratio)
             found += 0.5 * new[0] - np.log1p(v)  # half-Cauchy of the sd
             found += log_length_prior(new[2:])

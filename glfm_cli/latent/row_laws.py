@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpbtrf, dpbtrs, dtbtrs
+from scipy.linalg.lapack import dpbtrs, dtbtrs
 
+from glfm_cli._kernels._series import factor_series
 from glfm_cli.arrays import Array
 
 CLOSEST = 1e-3  # of sqrt(l k): times that are closer are taken for so far apart
@@ -51,11 +52,12 @@ class Series(NamedTuple):
         """Return the sums (M,) of what rows (N,) have, over those of each time."""
         return np.bincount(self.node, values, self.code.size)
 
-    def precision(self, lengths: Sequence[float] | Array) -> tuple[Array, float]:
-        """Return that of x = (u, sqrt(l k) du/dt) of variance 1, in order, and its log determinant.
+    def steps(self, lengths: Sequence[float] | Array) -> tuple[Array, float]:
+        """Return what the gaps give the precision of x, and its log determinant.
 
-        (4, 2 M), the diagonal and those below it:  x_n = A_n x_(n-1) + N(0, P_n^-1), with
+        x = (u, sqrt(l k) du/dt) of variance 1:  x_n = A_n x_(n-1) + N(0, P_n^-1), with
         A_n = exp(F gap_n), F = [0, 1; -1, -(l + k) / sqrt(l k)] / sqrt(l k); x ~ N(0, I) at first.
+        (U, 10): P 00, 10, 11; P A 00, 01, 10, 11; A' P A 00, 10, 11 of each different gap.
         """
         slow, fast = 1.0 / np.max(lengths), 1.0 / np.min(lengths)
         fast = max(fast, slow * (1.0 + 1e-7))  # in place of the limit at equal lengths
@@ -69,17 +71,23 @@ class Series(NamedTuple):
         size = first * other - beside**2
         own = np.array([[other, -beside], [-beside, first]]) / size
         cross = np.einsum("ijn,jkn->ikn", own, A)  # of x_n by x_(n-1), less its sign
-        onto, later = np.einsum("jin,jkn->ikn", A, cross), self.which[1:]
-        band = np.zeros((self.which.size, 2, 4))
-        for i in range(2):
-            band[:, i, 0] = own[i, i, self.which]
-            band[:-1, i, 0] += onto[i, i, later]
-            band[:-1, i, 2] = -cross[i, i, later]
-        band[:, 0, 1] = own[0, 1, self.which]
-        band[:-1, 0, 1] += onto[0, 1, later]
-        band[:-1, 1, 1], band[:-1, 0, 3] = -cross[0, 1, later], -cross[1, 0, later]
+        onto = np.einsum("jin,jkn->ikn", A, cross)
+        parts = (*own.reshape(4, -1)[[0, 2, 3]], *cross.reshape(4, -1))
+        table = np.column_stack([*parts, *onto.reshape(4, -1)[[0, 2, 3]]])
         times = np.bincount(self.which, minlength=gap.size)
-        return band.reshape(-1, 4).T, -float(times @ np.log(size))
+        return table, -float(times @ np.log(size))
+
+    def precision(self, lengths: Sequence[float] | Array) -> Array:
+        """Return that of x of variance 1, in order (4, 2 M): the diagonal and those below it."""
+        parts, later = self.steps(lengths)[0].T.copy(), self.which[1:]
+        band = np.zeros((self.which.size, 2, 4))
+        for part, (column, below) in zip(parts[:3], ((0, 0), (0, 1), (1, 0)), strict=True):
+            band[:, column, below] = part[self.which]
+        for part, (column, below) in zip(parts[3:7], ((0, 2), (1, 1), (0, 3), (1, 2)), strict=True):
+            band[:-1, column, below] = -part[later]
+        for part, (column, below) in zip(parts[7:], ((0, 0), (0, 1), (1, 0)), strict=True):
+            band[:-1, column, below] += part[later]
+        return band.reshape(-1, 4).T
 
 
 def knots_of(time: Array, groups: int) -> Array:
@@ -134,18 +142,19 @@ def draw_intercepts(A: Array, B: Array, m: Array, omega: Array, rng: np.random.G
 class SeriesLaw:
     """The law of u at the times of a series, given what is seen of it: N(Q^-1 b, Q^-1).
 
-    prior : what `Series.precision` returns;  v : variance;  seen : (M,) precisions of values
+    lengths : l and k;  v : variance;  seen : (M,) precisions of values
     """
 
-    def __init__(self, prior: tuple[Array, float], v: float, seen: Array) -> None:
-        band = prior[0] / v
-        band[0, ::2] += seen
-        self.seen = seen
-        self.factor, status = dpbtrf(band, lower=1, overwrite_ab=1)
-        if status != 0:
+    def __init__(
+        self, series: Series, lengths: Sequence[float] | Array, v: float, seen: Array
+    ) -> None:
+        parts, log_det = series.steps(lengths)
+        band = np.empty((2 * seen.size, 4))
+        self.seen, self.factor = seen, band.T
+        if not factor_series(series.which, parts, 1.0 / v, seen, band):
             raise np.linalg.LinAlgError("the precision of a series is not positive definite")
         # The log of the ratio of determinants, of what is seen to the prior.
-        self.log_ratio = 2.0 * float(np.log(self.factor[0] * np.sqrt(v)).sum()) - prior[1]
+        self.log_ratio = 2.0 * float(np.log(band[:, 0] * np.sqrt(v)).sum()) - log_det
 
     def half(self, b: Array) -> Array:
         """Return L^-1 b (2 M,), Q = L L' of u and its velocity."""
