@@ -67,3 +67,7 @@ def test_what_is_not_positive_definite_is_said_so() -> None:
             seen[at] = wrong
             with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
                 SeriesLaw(series, [5.0, 0.5], 1.0, seen)
+    series, lengths = Series.of(np.zeros(2, np.int64), np.arange(2.0)), np.array([5.0, 0.5])
+    band = series.precision(lengths)
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):  # by its velocity
+        SeriesLaw(series, lengths, 1.0, np.array([1e-3 - band[0, 0], 0.0]))

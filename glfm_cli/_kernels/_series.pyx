@@ -15,7 +15,8 @@ def factor_series(
     """Return whether Q = L L' is positive definite, and fill L, in LAPACK's lower band.
 
     The block of time n of Q is own of its gap, onto of the next and what is seen; that beside it,
-    in the rows of n + 1, is -cross of the next gap. O(M), without allocation.
+    in the rows of n + 1, is -cross of the next gap. What is beyond the last row is of no meaning.
+    O(M), without allocation.
     """
     cdef Py_ssize_t M = which.shape[0], n
     cdef const double* here
@@ -45,7 +46,6 @@ def factor_series(
                 fine = False
                 break
             l11 = sqrt(d11)
-            s00 = s01 = s10 = s11 = 0.0
             if n + 1 < M:
                 a, b = -scale / l00, 1.0 / l11
                 s00, s10 = later[3] * a, later[5] * a
