@@ -6,7 +6,7 @@ from rich.console import Console as RichConsole
 from rich.text import Text
 
 from glfm_cli.cli.pages import table_of
-from glfm_cli.exploration.shared import Shared
+from glfm_cli.exploration.shared import SharedByRows
 from glfm_cli.exploration.shared_words import (
     MOVES,
     NO_SERIES,
@@ -21,7 +21,7 @@ MOST_COLUMNS = 40
 LONGEST_NAME = 18
 
 
-def show(console: RichConsole, found: Shared | None) -> None:
+def show(console: RichConsole, found: SharedByRows | None) -> None:
     """Print it, where there is any."""
     if found is None:
         return

@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.goes_with import Amount, GoesWith
 from glfm_cli.exploration.lowrank import Component, CovariateEffect
-from glfm_cli.exploration.shared import Shared
+from glfm_cli.exploration.shared import SharedByRows
 from glfm_cli.exploration.shared_tables import shared_summary, shared_tables
 
 
@@ -40,7 +40,7 @@ class ComponentExploration(Explored):
     variance: tuple[Amount, ...]
     explained: tuple[tuple[float, float, float], ...]
     effects: tuple[CovariateEffect, ...]
-    shared: Shared | None
+    shared: SharedByRows | None
 
     def rank_table(self) -> pa.Table:
         """Return the posterior of the rank, one row a value."""

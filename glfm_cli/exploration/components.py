@@ -13,7 +13,7 @@ from glfm_cli.exploration.goes_with import Support
 from glfm_cli.exploration.job import ExplorationJob
 from glfm_cli.exploration.latent_columns import latent_columns
 from glfm_cli.exploration.request import Request
-from glfm_cli.exploration.shared import Shared, shared_by_rows
+from glfm_cli.exploration.shared import SharedByRows, shared_by_rows
 from glfm_cli.inference.sampling import Run
 
 
@@ -25,7 +25,7 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
     notes: tuple[str, ...] = ()
     covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     support = None
-    shared: Shared | None = None
+    shared: SharedByRows | None = None
     if isinstance(data, Data):
         columns, direction = latent_columns(data.columns, posterior.links)
         number = pa.chunked_array([np.arange(1, data.n_rows + 1)])

@@ -18,7 +18,7 @@ from glfm_cli.exploration.missingness import Missingness
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.rows import Similar, Surprising
 from glfm_cli.exploration.scales import ColumnProfile, Scale
-from glfm_cli.exploration.shared import Shared
+from glfm_cli.exploration.shared import SharedByRows
 from glfm_cli.exploration.words import describe
 
 
@@ -69,7 +69,7 @@ class Findings(Explored):
     surprising: Surprising | None
     similar: Similar | None
     dependence: Dependence | None
-    shared: Shared | None
+    shared: SharedByRows | None
 
     @property
     def n_features(self) -> int:

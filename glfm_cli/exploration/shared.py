@@ -77,7 +77,7 @@ class SharedSeries:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedByRows:
     """What rows share, and how much of each column that moves.
 
     names : (D,) of columns;  parts : (P,) names;  share, share_sd : (D, P) of their variances
@@ -133,7 +133,7 @@ class SharedOfDraw(NamedTuple):
     series: SeriesOfDraw
 
 
-def shared_by_rows(posterior: Posterior, data: Data) -> Shared | None:
+def shared_by_rows(posterior: Posterior, data: Data) -> SharedByRows | None:
     """Return what rows share, None where neither groups nor time say what belongs together."""
     model, groups = posterior.model, data.groups
     if groups is None or not isinstance(model, RowsTogether):
@@ -158,7 +158,7 @@ def shared_by_rows(posterior: Posterior, data: Data) -> Shared | None:
     rows, code = _times(groups)
     both = share[:, :, :2].sum(axis=2)
     lengths = [len(chain) for chain in few.chains]
-    return Shared(
+    return SharedByRows(
         names=tuple(data.columns[d].column.name for d in every),
         parts=tuple(name for name, one in zip(names, kept, strict=True) if one),
         share=share.mean(axis=0)[:, kept],

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.exploration.shared import Shared, SharedSeries
+from glfm_cli.exploration.shared import SharedByRows, SharedSeries
 from glfm_cli.exploration.words import quantity
 
 MOST_PAIRS = 10  # of columns, in a summary
 
 
-def variance_parts(found: Shared) -> pa.Table:
+def variance_parts(found: SharedByRows) -> pa.Table:
     """Return one row a column and part: its share of the column's variance.
 
     Of rows in time also of both kinds of series together, and of what others tell by them.
@@ -35,14 +35,14 @@ def variance_parts(found: Shared) -> pa.Table:
     )
 
 
-def series(found: Shared) -> pa.Table:
+def series(found: SharedByRows) -> pa.Table:
     """Return one row a series."""
     rows = [_numbers(one) for one in found.series]
     kinds = {name: pa.float64() for name in ("share", "share_sd", "stability")}
     return pa.Table.from_pylist(rows, schema=pa.schema({"series": pa.string()} | kinds))
 
 
-def loadings(found: Shared) -> pa.Table:
+def loadings(found: SharedByRows) -> pa.Table:
     """Return one row a series and latent column: sds of the column for one of the series."""
     n, S = len(found.series), found.columns.num_rows
     names = [one.name for one in found.series for _ in range(S)]
@@ -55,7 +55,7 @@ def loadings(found: Shared) -> pa.Table:
     return pa.table(columns)
 
 
-def together(found: Shared) -> pa.Table:
+def together(found: SharedByRows) -> pa.Table:
     """Return one row a pair of latent columns, those first that series bind most."""
     S = found.columns.num_rows
     a, b = np.triu_indices(S, 1)
@@ -68,7 +68,7 @@ def together(found: Shared) -> pa.Table:
     return pa.table(columns | {"correlation": found.together[a, b], "sd": found.together_sd[a, b]})
 
 
-def series_in_time(found: Shared) -> pa.Table:
+def series_in_time(found: SharedByRows) -> pa.Table:
     """Return one row a series, group and time."""
     assert found.clock is not None
     n, x = len(found.series), found.clock.x[found.rows]
@@ -86,7 +86,7 @@ def series_in_time(found: Shared) -> pa.Table:
     return pa.table(columns)
 
 
-def shared_tables(found: Shared | None) -> dict[str, pa.Table]:
+def shared_tables(found: SharedByRows | None) -> dict[str, pa.Table]:
     """Return all tables, by name."""
     if found is None:
         return {}
@@ -97,7 +97,7 @@ def shared_tables(found: Shared | None) -> dict[str, pa.Table]:
     return made | {"series_in_time": series_in_time(found), "series_together": together(found)}
 
 
-def shared_summary(found: Shared | None) -> dict[str, Any]:
+def shared_summary(found: SharedByRows | None) -> dict[str, Any]:
     """Return what JSON says of it."""
     if found is None:
         return {}

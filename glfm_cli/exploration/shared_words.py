@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from glfm_cli.exploration.shared import OWN, SHARED, Shared, SharedSeries
+from glfm_cli.exploration.shared import OWN, SHARED, SharedByRows, SharedSeries
 from glfm_cli.exploration.words import percent, with_error
 
 PARTS = "What moves each column: shares of its variance, on the scale of its link"
@@ -14,7 +14,7 @@ NO_SERIES = "No series that columns share is surely there."
 MOST = 6  # columns named for a series
 
 
-def part_rows(found: Shared) -> tuple[list[str], list[list[str]]]:
+def part_rows(found: SharedByRows) -> tuple[list[str], list[list[str]]]:
     """Return the headings behind the columns' names, and a row a column."""
     header, cells = ["in time", "others tell"], [found.in_time, (found.told, found.told_sd)]
     if found.clock is None:
@@ -27,7 +27,7 @@ def part_rows(found: Shared) -> tuple[list[str], list[list[str]]]:
     return header, [[name, *row] for name, *row in zip(found.names, *columns, strict=True)]
 
 
-def series_rows(found: Shared) -> list[list[str]]:
+def series_rows(found: SharedByRows) -> list[list[str]]:
     """Return name, share, stability and words of each series."""
     return [
         [
@@ -40,7 +40,7 @@ def series_rows(found: Shared) -> list[list[str]]:
     ]
 
 
-def in_words(found: Shared, one: SharedSeries) -> str:
+def in_words(found: SharedByRows, one: SharedSeries) -> str:
     """Return the latent columns that a series surely moves, with how many sds for one of it."""
     rows, leading = found.columns.to_pylist(), one.leading()
     texts = []

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 import glfm_cli.plots.style as style
-from glfm_cli.exploration.shared import Shared, SharedSeries
+from glfm_cli.exploration.shared import SharedByRows, SharedSeries
 from glfm_cli.exploration.shared_words import in_words
 from glfm_cli.plots.pages import PANEL
 from glfm_cli.plots.panels import label_numbers
@@ -18,14 +18,14 @@ from glfm_cli.plots.panels import label_numbers
 MOST = 3  # series with a panel of their own
 
 
-def series_drawn(found: Shared | None) -> list[Callable[[Axes], None]]:
+def series_drawn(found: SharedByRows | None) -> list[Callable[[Axes], None]]:
     """Return what draws the panel of each of the leading series."""
     if found is None:
         return []
     return [partial(_draw, found=found, one=one) for one in found.series[:MOST]]
 
 
-def _draw(axes: Axes, found: Shared, one: SharedSeries) -> None:
+def _draw(axes: Axes, found: SharedByRows, one: SharedSeries) -> None:
     """Draw mean and bands; of several groups those of the one with most times."""
     assert found.clock is not None
     group = int(np.argmax(np.bincount(found.code)))

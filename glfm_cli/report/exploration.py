@@ -27,7 +27,7 @@ from glfm_cli.exploration import (
 from glfm_cli.exploration import tables as tidy
 from glfm_cli.exploration.lines import missing_line, no_feature_line
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.shared import Shared
+from glfm_cli.exploration.shared import SharedByRows
 from glfm_cli.exploration.shared_tables import loadings, together
 from glfm_cli.exploration.shared_words import (
     MOVES,
@@ -310,7 +310,7 @@ def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     ]
 
 
-def _shared(found: Shared | None) -> list[str]:
+def _shared(found: SharedByRows | None) -> list[str]:
     if found is None:
         return []
     header, rows = part_rows(found)
