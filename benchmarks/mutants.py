@@ -758,7 +758,10 @@ MUTANTS = {
     ),
     "every value a knot": Mutant("links/margins.py", "rank[k] + APART)", "rank[k] + 1)", MARGINS),
     "knots that pass over shared values": Mutant(
-        "links/margins.py", "kept[1:] |= shared[:-1]", "kept[1:] |= shared[1:]", MARGINS
+        "links/margins.py",
+        "kept[1:] |= shared[:-1]",
+        "kept[1:] |= shared[1:]",
+        "tests/test_margins.py",
     ),
     "ranks that end with the sample": Mutant(
         "links/margins.py", "    if counts[-1] == 1:\n", "    if False:\n", MARGINS
