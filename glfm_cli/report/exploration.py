@@ -23,20 +23,13 @@ from glfm_cli.exploration import (
     convergence_line,
     remainder_line,
     sample_line,
+    shared_words,
 )
 from glfm_cli.exploration import tables as tidy
 from glfm_cli.exploration.lines import missing_line, no_feature_line
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.shared import SharedByRows
 from glfm_cli.exploration.shared_tables import loadings, together
-from glfm_cli.exploration.shared_words import (
-    MOVES,
-    NO_SERIES,
-    PARTS,
-    SERIES,
-    part_rows,
-    series_rows,
-)
 from glfm_cli.exploration.words import (
     cell_text,
     in_words,
@@ -313,14 +306,15 @@ def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
 def _shared(found: SharedByRows | None) -> list[str]:
     if found is None:
         return []
-    header, rows = part_rows(found)
-    made = [parts.paragraph(f"{PARTS}."), parts.table(["column", *header], rows)]
+    header, rows = shared_words.part_rows(found)
+    made = [parts.paragraph(f"{shared_words.PARTS}."), parts.table(["column", *header], rows)]
     if found.clock is None:
         return made
     if not found.series:
-        return [*made, parts.paragraph(NO_SERIES)]
-    header = ["series", "share", "stability", MOVES]
-    made += [parts.paragraph(f"{SERIES}."), parts.table(header, series_rows(found))]
+        return [*made, parts.paragraph(shared_words.NO_SERIES)]
+    header = ["series", "share", "stability", shared_words.MOVES]
+    rows = shared_words.series_rows(found)
+    made += [parts.paragraph(f"{shared_words.SERIES}."), parts.table(header, rows)]
     tables = (
         ("What series do to pairs of columns", together(found)),
         ("All loadings", loadings(found)),

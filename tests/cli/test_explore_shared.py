@@ -216,7 +216,7 @@ def test_a_draw_against_dense_laws(seed: int) -> None:
 
 def some_draws(rng: np.random.Generator, turned: bool = True, n: int = 6) -> list[SeriesOfDraw]:
     """Return draws of two series of four columns, each turned in another way."""
-    g = np.linalg.qr(rng.standard_normal((30, 2)) - 0.0)[0] * np.sqrt(30)
+    g = np.linalg.qr(rng.standard_normal((30, 2)))[0] * np.sqrt(30)
     L = np.array([[0.9, 0.6, -0.5, 0.1], [0.1, -0.2, 0.3, 0.6]])
     found = []
     for _ in range(n):
@@ -246,6 +246,7 @@ def test_series_against_dense_sums(seed: int) -> None:
     every = np.array([x.g @ x.L for x in draws])
     u, d, v = np.linalg.svd(every.mean(axis=0), full_matrices=False)
     found = series_of(draws, [3, 3], np.ones(4), np.ones(4), np.arange(4, 30))
+    assert len(found) == 2
     for c, one in enumerate(found):
         loadings = u[:, c] @ every / np.sqrt(30)
         sign = np.sign(loadings.mean(axis=0)[np.argmax(np.abs(loadings.mean(axis=0)))])
@@ -275,6 +276,7 @@ def test_chains_may_find_a_series_with_another_sign(seed: int) -> None:
         L = np.linalg.qr(rng.standard_normal((4, 2)))[0].T * [[1.0], [0.5]]
         draws = [SeriesOfDraw(u, L + 0.1 * rng.standard_normal(L.shape)) for _ in range(4)]
         found = series_of(draws, [1, 1, 1, 1], np.ones(4), np.ones(4), np.arange(40))
+        assert found
         assert all(one.stability > 0.8 for one in found)
 
 
@@ -296,6 +298,7 @@ def test_latent_columns_of_one_column_count_as_one(seed: int) -> None:
     """And a column whose latent numbers run against its values is pointed the other way."""
     draws, rows = some_draws(np.random.default_rng(seed)), np.arange(30)
     one = series_of(draws, [3, 3], np.ones(4), np.ones(4), rows)
+    assert len(one) == 2
     twice = [SeriesOfDraw(x.g, x.L[:, [0, 0, 1, 2, 3]]) for x in draws]
     weight = np.array([np.sqrt(0.5), np.sqrt(0.5), 1.0, 1.0, 1.0])
     two = series_of(twice, [3, 3], weight, np.ones(5), rows)
