@@ -192,7 +192,7 @@ cdef int factorise(Model* m, int group) noexcept nogil:
     for i in range(m.K):
         for j in range(m.K):
             m.chol[i * m.C + j] = m.ZZ[i * m.width_C + j]
-        m.chol[i * m.C + i] += 1.0 / (m.bias_var[group] if m.bias and i == 0 else m.tau[group])
+        m.chol[i * m.C + i] += 1.0 / (m.bias_var[group] if i < m.bias else m.tau[group])
     if m.K == 0:
         return 0
     dpotrf(&uplo, &m.K, m.chol, &m.C, &info)

@@ -19,6 +19,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import broke_down
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw
+from glfm_cli.latent.capabilities import HoldsLevels
 from glfm_cli.latent.given import given_of
 from glfm_cli.latent.model import Cells, GaussianModel, Problem, gaussian, take
 from glfm_cli.links import Link, Params
@@ -292,7 +293,22 @@ def empty_cells(problem: Problem, threads: int = 1, block: int | None = None) ->
         groups=problem.groups,
         given=given_of(problem),
         of_fit=problem.of_fit,
+        levels=_levels_of(problem),
     )
+
+
+def _levels_of(problem: Problem) -> Array | None:
+    """Return `Cells.levels`, None where the model does not ask."""
+    model = problem.model
+    if not isinstance(model, HoldsLevels) or not model.holds_levels(problem.config):
+        return None
+    levels = np.full(problem.seen.shape, -1, dtype=np.int8)
+    for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
+        if not (link.discrete and link.unit_noise and x.ndim == 1):
+            continue
+        if np.nanmax(x, initial=0.0) <= (1 if link.ordered else 127):
+            levels[:, d] = np.where(np.isnan(x), -1, x)
+    return levels
 
 
 def with_room(cells: Cells) -> Cells:

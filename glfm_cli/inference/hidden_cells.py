@@ -31,7 +31,7 @@ from glfm_cli.inference.recalibration import KNOTS, LEAST, Recalibration, sd_of
 from glfm_cli.inference.resuming import regrown, resumed
 from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
-from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.capabilities import Candidates, HoldsLevels
 
 ROWS = 1000  # taken once more, drawn at random,
 TIMES = 4  # each time with other cells hidden, under other draws
@@ -142,7 +142,9 @@ def without_cells(
     groups = problem.groups
     if groups is not None:
         groups = groups.take(rows).as_new()  # what they share has seen the hidden cells
-    xs, hidden = [], {}
+    xs, hidden, model = [], {}, posterior.model
+    if isinstance(model, HoldsLevels):
+        chosen[:, model.held_columns(posterior.chains[0][0].latent)] = False
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
         x, at = column[rows], np.flatnonzero(chosen[:, d])
         # What an interval hides is not known, and numbers beside some are not as they would be.

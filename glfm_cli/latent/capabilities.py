@@ -54,6 +54,17 @@ class SharedLaw(Protocol):
 
 
 @runtime_checkable
+class HoldsLevels(Protocol):
+    """A model that may take levels of complete columns as known, not as something to explain."""
+
+    def holds_levels(self, config: Any) -> bool:
+        """Return whether it does: then `Cells.levels` has them."""
+
+    def held_columns(self, draw: Any) -> Sequence[int]:
+        """Return the columns that a draw takes so, whose cells may not be hidden afterwards."""
+
+
+@runtime_checkable
 class JoinsRows(Protocol):
     """A model whose draws of the rows of several tables make one of them all."""
 

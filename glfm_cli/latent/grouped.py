@@ -8,7 +8,7 @@ leaves over, before each of its sweeps. Missing y - w are the model's to draw, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -199,6 +199,10 @@ class WithGroups(PlainModel):
         sweeps = GROUP_SWEEPS * sweeps
         folded = self.inner.fold_in(draw.own, config, cells, refill_shifted, score, sweeps, rng)
         return GroupedState(folded, FoldedEffects(new.w), draw.spans)
+
+    def held_columns(self, draw: GroupedState) -> Sequence[int]:
+        """Return the columns that the model holds."""
+        return list(self.inner.held_columns(draw.own))
 
     def save(self, state: GroupedState) -> dict[str, Array]:
         """Return the model's state and the effects."""

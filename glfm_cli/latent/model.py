@@ -140,6 +140,8 @@ class Cells:
     groups : of rows that belong together
     given : (N, S) y of predictors of groups in time, NaN elsewhere; None without (given.py)
     of_fit : that of the problem, where rows of a fit are folded in as if they were new
+    levels : (N, D) int8, the level of seen cells of categorical columns and of those of two
+        levels, -1 elsewhere; None for models that do not ask
     """
 
     y: Array
@@ -158,6 +160,7 @@ class Cells:
     groups: Groups | None = None
     given: Array | None = None
     of_fit: Array | None = None
+    levels: Array | None = None
 
     @property
     def spans(self) -> Spans:

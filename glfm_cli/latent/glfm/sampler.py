@@ -22,7 +22,8 @@ not leave the posterior invariant or mixes badly:
 - after the weights every bit is drawn once more, given them and with the pseudo-observations of
   categorical, ordinal and count cells integrated out (`refine`): these were drawn with the bits in
   view, and where a row has many they hold its bits where they are;
-- with `components` there is a linear part beside the features (linear.py).
+- with `components` there is a linear part beside the features (linear.py), with `known_features`
+  levels of complete columns are features, which are not drawn (known_features.py).
 
 Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
 """
@@ -38,6 +39,7 @@ from glfm_cli._kernels import _glfm, _glfm_bits
 from glfm_cli._kernels._predictive import pick_columns
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
+from glfm_cli.latent.glfm.known_features import KnownFeatures
 from glfm_cli.latent.glfm.linear import LinearPart
 from glfm_cli.latent.glfm.state import (
     GlfmConfig,
@@ -69,15 +71,18 @@ class Glfm(PlainModel):
         """Return a state with a few random features and zero weights."""
         rng = streams.get(START)
         n_rows, n_latent = cells.y.shape
+        known = KnownFeatures.of(cells, config.known_features)
         bias = int(config.bias)
-        capacity = config.max_features + bias
+        fixed = bias + len(known)
+        capacity = config.max_features + fixed
         Z = np.zeros((n_rows, capacity), dtype=np.uint8)
         Z[:, :bias] = 1
+        Z[:, bias:fixed] = known.bits(cells, Z[:, bias:fixed])
         n_random = min(config.initial_features, config.max_features)
         random = rng.random((n_rows, n_random)) < config.initial_share
         random = random[:, random.any(axis=0)]
-        n_columns = bias + random.shape[1]
-        Z[:, bias:n_columns] = random
+        n_columns = fixed + random.shape[1]
+        Z[:, fixed:n_columns] = random
         return with_work_space(
             cells,
             config,
@@ -90,6 +95,7 @@ class Glfm(PlainModel):
             linear=LinearPart.start(
                 cells.y, cells.observed[:, cells.column], config.components, rng
             ),
+            known=known,
         )
 
     def update(self, state: GlfmState, cells: Cells, streams: Streams) -> None:
@@ -114,7 +120,7 @@ class Glfm(PlainModel):
         state.n_columns, status = _glfm.sweep(
             *shared,
             state.n_columns,
-            int(config.bias),
+            state.fixed,
             state.alpha,
             state.work,
             state.iwork,
@@ -122,7 +128,7 @@ class Glfm(PlainModel):
         )
         if status == 0:
             status = _glfm.draw_weights(
-                *shared, state.n_columns, int(config.bias), state.work, state.iwork,
+                *shared, state.n_columns, state.fixed, state.work, state.iwork,
                 cells.unit_noise, cells.scale_group, cells.factor, config.noise_shape,
                 config.noise_rate, int(config.prior_scale == "noise"), state.noise, state.B,
                 streams.get(WEIGHTS),
@@ -148,7 +154,7 @@ class Glfm(PlainModel):
         `refine` draws bits in this order. Rows leave features behind and add new ones at the end,
         so that the order tells of the past, and a scan by it would not be exact.
         """
-        named = slice(int(state.config.bias), state.n_columns)
+        named = slice(state.fixed, state.n_columns)
         order = named.start + rng.permutation(state.n_columns - named.start)
         state.Z[:, named] = state.Z.take(order, axis=1)
         state.B[named] = state.B[order]
@@ -185,7 +191,7 @@ class Glfm(PlainModel):
         _glfm_bits.update_bits(
             y, cells.observed[rows], cells.column, cells.known, cells.lower[: len(y)],
             cells.upper[: len(y)], np.sqrt(state.noise)[cells.column], cells.spread, state.B,
-            Z, state.n_columns, int(state.config.bias), counts, state.Z.shape[0],
+            Z, state.n_columns, state.fixed, counts, state.Z.shape[0],
             True, eta[rows], np.empty(n_work), np.empty(n_iwork, dtype=np.int32),
             streams.get(BITS, rows.start // max(len(cells.lower), 1)), state.odds,
         )  # fmt: skip
@@ -193,29 +199,35 @@ class Glfm(PlainModel):
     def finish(self, state: GlfmState, streams: Streams) -> None:
         """Draw alpha | K ~ Gamma(a + K, rate b + H_N), and sB2 given the non-bias weights."""
         config, rng = state.config, streams.get(HYPER)
-        bias = int(config.bias)
-        n_features = state.n_columns - bias
+        n_features = state.n_columns - state.fixed
         if config.alpha is None:
             harmonic = np.sum(1.0 / np.arange(1, state.Z.shape[0] + 1))
             state.alpha = rng.gamma(config.alpha_shape + n_features) / (
                 config.alpha_rate + harmonic
             )
         if config.weight_variance is None:
-            B = state.B[bias : state.n_columns]
+            B = state.B[state.fixed : state.n_columns]
             noise = state.noise[state.layout.column] if config.prior_scale == "noise" else 1.0
             shape = config.weight_variance_shape + B.size / 2
             rate = config.weight_variance_rate + np.sum(B**2 / noise) / 2
             state.weight_variance = rate / rng.gamma(shape)
 
+    def holds_levels(self, config: GlfmConfig) -> bool:
+        """Return whether levels of complete columns are features, see `KnownFeatures`."""
+        return config.known_features > 0
+
+    def held_columns(self, draw: GlfmDraw) -> Sequence[int]:
+        """Return the columns of known features."""
+        return list(np.unique(draw.known.pairs[:, 0]).tolist())
+
     def trace(self, state: GlfmState) -> dict[str, float]:
         """Return the number of features, the three largest shares, alpha and sB2."""
-        bias = int(state.config.bias)
-        counts = state.Z[:, bias : state.n_columns].sum(axis=0, dtype=np.int64)
+        counts = state.Z[:, state.fixed : state.n_columns].sum(axis=0, dtype=np.int64)
         shares = np.zeros(3)
         largest = np.sort(counts)[::-1][:3] / state.Z.shape[0]
         shares[: largest.size] = largest
         return {
-            "features": float(state.n_columns - bias),
+            "features": float(state.n_columns - state.fixed),
             "alpha": state.alpha,
             "weight_variance": state.weight_variance,
             **{f"share_{i + 1}": float(share) for i, share in enumerate(shares)},
@@ -231,6 +243,7 @@ class Glfm(PlainModel):
             noise=state.noise.copy(),
             spans=state.layout.spans,
             linear=state.linear.copy(),
+            known=state.known,
         )
 
     def features(self, draw: GlfmDraw, rows: slice | Array) -> Array:
@@ -266,7 +279,8 @@ class Glfm(PlainModel):
         new rows get no features of their own. Each sweep lets `refill` draw what is known of the
         pseudo-observations given eta, then draws every bit given that, intervals integrated
         over, and U. The start is that of one of CANDIDATES fitted rows, drawn by how well they
-        explain the new row: features hang together, and single bits find the way slowly.
+        explain the new row: features hang together, and single bits find the way slowly. Known
+        features are those of its cells, or where these are missing those of that fitted row.
         O(n K S) a sweep.
         """
         n_rows, n_fitted = cells.y.shape[0], draw.bits.shape[0]
@@ -286,16 +300,18 @@ class Glfm(PlainModel):
             p -= p.max(axis=1, keepdims=True)
             pick_columns(np.exp(p, out=p), rng.random(len(p)), best[rows])
         Z, linear, noise = candidates[best], draw.linear, draw.noise[cells.column]
+        bias, fixed = int(config.bias), int(config.bias) + len(draw.known)
+        Z[:, bias:fixed] = draw.known.bits(cells, Z[:, bias:fixed])
         linear = replace(linear, U=linear.U[among][best])
         observed = cells.observed[:, cells.column]
-        eta = means.eta[best]
+        eta = Z @ draw.B + linear.U @ linear.V if len(draw.known) else means.eta[best]
         n_work, n_iwork = _glfm_bits.work_sizes(cells.column.size)
         work, iwork = np.empty(n_work), np.empty(n_iwork, dtype=np.int32)
         for _ in range(sweeps if draw.B.size + linear.V.size else 0):
             refill(eta, bounds_alone=linear.size == 0)
             _glfm_bits.update_bits(
                 cells.y, cells.observed, cells.column, cells.known, cells.lower, cells.upper,
-                np.sqrt(noise), cells.spread, draw.B, Z, draw.n_columns, int(config.bias), counts,
+                np.sqrt(noise), cells.spread, draw.B, Z, draw.n_columns, fixed, counts,
                 n_fitted + 1, False, eta, work, iwork, rng,
             )  # fmt: skip
             if linear.size:
@@ -348,22 +364,25 @@ class Glfm(PlainModel):
             "weight_variance": np.array(state.weight_variance, dtype=np.float64),
             "at_cap": np.array(state.at_cap, dtype=np.uint8),
             **state.linear.pack(),
+            **state.known.pack(),
         }
 
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: GlfmConfig) -> GlfmState:
         n_rows, n_latent = cells.y.shape
-        bias = int(config.bias)
-        capacity = config.max_features + bias
         draw = self.unpack(arrays, Sizes(n_rows, n_latent, cells.spans))
-        used = draw.n_columns
-        if not bias <= used <= capacity:
-            raise ValueError(f"'n_columns' is {used}, expected a number from {bias} to {capacity}")
+        bias, used = int(config.bias), draw.n_columns
+        fixed = bias + len(draw.known)
+        capacity = config.max_features + fixed
+        if not fixed <= used <= capacity:
+            raise ValueError(f"'n_columns' is {used}, expected a number from {fixed} to {capacity}")
         Z = np.zeros((n_rows, capacity), dtype=np.uint8)
         if draw.linear.size != min(config.components, n_latent):
             raise ValueError(f"'omega' has {draw.linear.size} components, not those of the run")
         Z[:, :used] = self.features(draw, slice(None))
         if not Z[:, :bias].all():
             raise ValueError("'bits' has a row without the bias")
+        if np.any(Z[:, bias:fixed] != draw.known.bits(cells, Z[:, bias:fixed])):
+            raise ValueError("'bits' has a row without the features that it is known to have")
         B = np.zeros((capacity, n_latent))
         B[:used] = draw.B
         scalars = [take(arrays, name, np.float64, ()) for name in ("alpha", "weight_variance")]
@@ -380,6 +399,7 @@ class Glfm(PlainModel):
             weight_variance=float(scalars[1]),
             at_cap=bool(take(arrays, "at_cap", np.uint8, ())),
             linear=draw.linear.copy(),
+            known=draw.known,
         )
 
     def pack(self, draw: GlfmDraw) -> dict[str, Array]:
@@ -390,6 +410,7 @@ class Glfm(PlainModel):
             "B": draw.B,
             "noise": draw.noise,
             **draw.linear.pack(),
+            **draw.known.pack(),
         }
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> GlfmDraw:
@@ -406,6 +427,7 @@ class Glfm(PlainModel):
             noise=noise,
             spans=sizes.spans,
             linear=LinearPart.unpack(arrays, sizes.rows, sizes.latent),
+            known=KnownFeatures.unpack(arrays, sizes.columns),
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from glfm_cli._kernels import _glfm
 from glfm_cli.arrays import Array
+from glfm_cli.latent.glfm.known_features import KnownFeatures
 from glfm_cli.latent.glfm.linear import LinearPart
 from glfm_cli.latent.model import Cells, Spans
 from glfm_cli.settings import require
@@ -36,6 +37,8 @@ class GlfmConfig:
         a row to have one.
     components : of the linear part beside the features, at most one a latent column; 0 leaves
         it out.
+    known_features : the most levels of complete categorical columns that are features, too, which
+        are known and not drawn (known_features.py); 0 for none.
     """
 
     prior_scale: Literal["noise", "independent"] = "noise"
@@ -53,6 +56,7 @@ class GlfmConfig:
     initial_features: int = 20
     initial_share: float = 0.3
     components: int = 0
+    known_features: int = 0
 
     def __post_init__(self) -> None:
         positive = "alpha_shape alpha_rate weight_variance_shape weight_variance_rate"
@@ -85,13 +89,20 @@ class GlfmConfig:
             self.components,
             "a whole number from 0 to 100",
         )
+        require(
+            0 <= self.known_features <= 100,
+            "known_features",
+            self.known_features,
+            "a whole number from 0 to 100",
+        )
 
 
 @dataclass
 class GlfmState:
     """One chain's state; the kernels update it in place.
 
-    Z : (N, C) uint8, columns 0..n_columns-1 in use, the first the bias when there is one
+    Z : (N, C) uint8, columns 0..n_columns-1 in use, the first the bias when there is one, then
+        those that are known
     B : (C, S) weights on the scale of y;  noise : (D,) variances
     """
 
@@ -103,6 +114,7 @@ class GlfmState:
     alpha: float
     weight_variance: float
     linear: LinearPart
+    known: KnownFeatures
     layout: ScaleGroups
     work: Array
     iwork: Array
@@ -110,10 +122,18 @@ class GlfmState:
     odds: Array | None = None  # (C,) their log odds, drawn where rows come in blocks; kept so, too
     at_cap: bool = False  # a kept draw had as many features as are allowed
 
+    @property
+    def fixed(self) -> int:
+        """Return the number of first columns of Z that are not drawn."""
+        return int(self.config.bias) + len(self.known)
+
 
 @dataclass(frozen=True)
 class GlfmDraw:
-    """A snapshot: Z packed to bits (N, ceil(K/8)), weights (K, S), noise variances (D,)."""
+    """A snapshot: Z packed to bits (N, ceil(K/8)), weights (K, S), noise variances (D,).
+
+    known : the features that are known, after the bias
+    """
 
     bits: Array
     n_columns: int
@@ -121,6 +141,7 @@ class GlfmDraw:
     noise: Array
     spans: Spans
     linear: LinearPart
+    known: KnownFeatures
 
 
 @dataclass(frozen=True)
@@ -167,14 +188,14 @@ class ScaleGroups:
         return np.where(self.source < 0, 1.0, noise[np.maximum(self.source, 0)])
 
 
-def with_work_space(cells: Cells, config: GlfmConfig, **parts: Any) -> GlfmState:
+def with_work_space(cells: Cells, config: GlfmConfig, Z: Array, **parts: Any) -> GlfmState:
     """Return a state of the given parts, with its layout and scratch space."""
     layout = ScaleGroups.of(cells, config.prior_scale)
-    n_rows, n_latent = cells.y.shape
-    capacity = config.max_features + int(config.bias)
+    (n_rows, capacity), n_latent = Z.shape, cells.y.shape[1]
     n_work, n_iwork = _glfm.work_sizes(n_rows, capacity, n_latent, layout.source.size)
     return GlfmState(
         config=config,
+        Z=Z,
         layout=layout,
         work=np.zeros(n_work),
         iwork=np.zeros(n_iwork, dtype=np.int32),
