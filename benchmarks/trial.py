@@ -26,10 +26,7 @@ PATIENTS, VISITS, TABLES = 80, 5, 10
 VISIT = [f"y{v}" for v in range(VISITS)]
 LENGTH = {"model": "glfm", "chains": 6, "draws": 20}
 # What `--multiple` takes where no model is named.
-LINEAR = {
-    "components": 10, "alpha_rate": 10.0, "initial_features": 0, "noise_rate": 0.05,
-    "known_features": 10,
-}  # fmt: skip
+LINEAR = {"components": 10, "alpha_rate": 10.0, "initial_features": 0, "noise_rate": 0.05}
 
 
 def trial(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -74,7 +74,7 @@ def test_a_column_that_is_not_fit_is_left_out(change) -> None:
 
 def test_there_are_no_more_than_are_asked_for_and_none_where_nothing_is_missing() -> None:
     table = trial()
-    assert len(chain_of(table).state.known) == 0
+    assert len(chain_of(table, known_features=0).state.known) == 0
     assert chain_of(table, known_features=1).state.known.pairs[:, 0].tolist() == [1]
     assert chain_of(table, known_features=2).state.known.pairs[:, 0].tolist() == [0, 0]
     assert len(chain_of(table.fillna({"y": 0.0}), known_features=10).state.known) == 0
@@ -120,7 +120,7 @@ def test_the_variance_of_weights_is_that_of_features_that_are_drawn() -> None:
 
 
 def test_effects_of_an_arm_are_not_drawn_to_zero() -> None:
-    """Half of y is missing: of completed tables it differs between arms as of those that have it."""
+    """Most of y is missing, and differs between arms in completed tables as in what is there."""
     rng = np.random.default_rng(5)
     n = 400
     arm = np.arange(n) % 2

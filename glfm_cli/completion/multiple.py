@@ -37,7 +37,6 @@ VERSION, ROW = STACKED
 # over beside it may be little: a column that others tell exactly would be drawn too far from it.
 LINEAR: dict[str, object] = {
     "components": 10, "alpha_rate": 10.0, "initial_features": 0, "noise_rate": 0.05,
-    "known_features": 10,
 }  # fmt: skip
 
 

@@ -34,9 +34,9 @@ from glfm_cli.streams import CELLS, Streams
 HELD_OUT = 0.1
 # Chains that explore start from few features and add what the table calls for, and join components
 # alike; those that impute start from many and do not, which predicts better and reads worse. So do
-# more features that leave less noise.
+# more features that leave less noise. What goes with a column that is complete is found, not said.
 FEW: dict[str, object] = {"initial_features": 2, "initial_share": 0.2, "merge_every": 15}
-NOISE: dict[str, object] = {"noise_rate": 0.5}  # beside features
+NOISE: dict[str, object] = {"noise_rate": 0.5, "known_features": 0}  # beside features
 
 
 @dataclasses.dataclass(frozen=True)

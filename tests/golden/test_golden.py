@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 PLANS = {
     "airquality.glfm": ("--model", "glfm", "--warmup", "12"),
     "airquality.bsvd": ("--model", "bsvd", "--warmup", "12"),
-    "lung.glfm": ("--model", "glfm", "--warmup", "12"),
+    "lung.glfm": ("--model", "glfm", "--warmup", "12", "--set", "known_features=0"),
     "lung.bsvd": ("--model", "bsvd", "--warmup", "12"),
     "cbpp": ("--warmup", "10"),
 }

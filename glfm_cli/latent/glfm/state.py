@@ -56,7 +56,7 @@ class GlfmConfig:
     initial_features: int = 20
     initial_share: float = 0.3
     components: int = 0
-    known_features: int = 0
+    known_features: int = 10
 
     def __post_init__(self) -> None:
         positive = "alpha_shape alpha_rate weight_variance_shape weight_variance_rate"
