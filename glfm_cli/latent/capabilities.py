@@ -60,6 +60,9 @@ class HoldsLevels(Protocol):
     def holds_levels(self, config: Any) -> bool:
         """Return whether it does: then `Cells.levels` has them."""
 
+    def holding_none(self, config: Any) -> Any:
+        """Return the configuration under which it does not."""
+
     def held_columns(self, draw: Any) -> Sequence[int]:
         """Return the columns that a draw takes so, whose cells may not be hidden afterwards."""
 

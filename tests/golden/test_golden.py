@@ -16,7 +16,7 @@ from tests.cli.conftest import run_here
 
 FOLDER = Path(__file__).parent
 PLANS = {
-    "airquality.glfm": ("--model", "glfm", "--warmup", "12"),
+    "airquality.glfm": ("--model", "glfm", "--warmup", "12", "--set", "known_features=0"),
     "airquality.bsvd": ("--model", "bsvd", "--warmup", "12"),
     "lung.glfm": ("--model", "glfm", "--warmup", "12", "--set", "known_features=0"),
     "lung.bsvd": ("--model", "bsvd", "--warmup", "12"),

@@ -26,6 +26,7 @@ from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.glfm import sampler as glfm
+from glfm_cli.latent.glfm.known_features import KnownFeatures
 from glfm_cli.latent.glfm.linear import LinearPart
 from glfm_cli.latent.glfm.state import GlfmDraw
 from glfm_cli.latent.model import Problem
@@ -82,8 +83,9 @@ class Tiny:
             rng.standard_normal((6, L)), rng.standard_normal((L, n_latent)), np.ones(L)
         )
         self.latent = GlfmDraw(
-            np.packbits(Z, axis=1), Z.shape[1], B, noise, spans_of(self.problem.links), self.linear
-        )
+            np.packbits(Z, axis=1), Z.shape[1], B, noise, spans_of(self.problem.links), self.linear,
+            KnownFeatures.none(),
+        )  # fmt: skip
         params = [link.start(x, rng)[0] for link, x in zip(self.problem.links, self.problem.xs,
                                                             strict=True)]  # fmt: skip
         draw = Draw(self.latent, tuple(params), {})

@@ -17,7 +17,7 @@ beside columns with a law given y (auxiliaries.py) they are proposed with x'. Me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from glfm_cli.completion.analysis.walk import Walk
 from glfm_cli.encoding import Data, learnt_cells, settle
 from glfm_cli.errors import broke_down
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.capabilities import Candidates, HoldsLevels
 from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.streams import Streams
@@ -98,8 +98,10 @@ class Compatible:
                 logarithm = logarithm_of(encoded, link_config)
                 links.append(link if logarithm is None else make_link(logarithm, link_config))
                 xs.append(cells)
-        problem = Problem(run.model, config, tuple(links), tuple(xs), link_config)
-        return cls(regression, data, _of_one(problem), seed, max(SWEEPS, sweeps), more, left)
+        problem = _of_one(Problem(run.model, config, tuple(links), tuple(xs), link_config))
+        if isinstance(problem.model, HoldsLevels):  # cells that are drawn stand there, too
+            problem = replace(problem, config=problem.model.holding_none(problem.config))
+        return cls(regression, data, problem, seed, max(SWEEPS, sweeps), more, left)
 
     def draw(self, start: Mapping[int, Array], number: int) -> dict[int, Array]:
         """Return the missing cells of version `number` by column, after SWEEPS from some others."""

@@ -216,6 +216,10 @@ class Glfm(PlainModel):
         """Return whether levels of complete columns are features, see `KnownFeatures`."""
         return config.known_features > 0
 
+    def holding_none(self, config: GlfmConfig) -> GlfmConfig:
+        """Return the configuration without known features."""
+        return replace(config, known_features=0)
+
     def held_columns(self, draw: GlfmDraw) -> Sequence[int]:
         """Return the columns of known features."""
         return list(np.unique(draw.known.pairs[:, 0]).tolist())
