@@ -8,7 +8,7 @@ from typing import Any
 
 from glfm_cli.errors import UsageError
 from glfm_cli.latent import ELSEWHERE, MODELS
-from glfm_cli.latent.capabilities import Candidates, LimitedTypes, RefusesTypes
+from glfm_cli.latent.capabilities import Candidates, LeavesTypes, LimitedTypes, RefusesTypes
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import Sampling
@@ -53,7 +53,8 @@ def _does(model: LatentModel, asked: Asked, sampling: Sampling) -> bool:
     if isinstance(model, Candidates):
         left = not asked.alone and model.several(asked.kinds, asked.grouped)
         return left and knows(model, sampling.settings or {})
-    return not refused(model, asked.kinds)
+    left = isinstance(model, LeavesTypes) and bool(model.leaves & set(asked.kinds))
+    return not (left or refused(model, asked.kinds))
 
 
 def refused(model: LatentModel, kinds: Sequence[str]) -> list[str]:

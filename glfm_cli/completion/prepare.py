@@ -114,7 +114,7 @@ def _configured(
     data: Data, learnt: Data, sampling: Sampling, file: str | None
 ) -> tuple[LatentModel, Configured]:
     """Return the model of a table, and what it is for the rows that it is learnt from."""
-    kinds = [str(encoded.column.type) for encoded in data.columns]
+    kinds = [encoded.column.kind for encoded in data.columns]
     sampling = named(sampling, Asked("dense", kinds, data.groups is not None))
     latent = model_of(sampling, "dense")
     _check_types(latent, data.columns, file)
@@ -124,7 +124,7 @@ def _configured(
 def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:
     """Raise SchemaError for a column of a type that the model does not take."""
     for encoded in columns:
-        column, kind = encoded.column, str(encoded.column.type)
+        column, kind = encoded.column, encoded.column.kind
         if not refused(model, [kind]):
             continue
         if isinstance(model, LimitedTypes):
@@ -136,10 +136,14 @@ def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str
                 hint="Set `role: ignore` for the others, or take another model.",
             )
         raise SchemaError(
-            f"--model {model.name} takes no {kind} columns",
+            f"--model {model.name} takes no {kind} columns"
+            if column.missingness is None
+            else f"--model {model.name} takes no `{kind}`",
             file=file,
             column=column.name,
-            hint="Take another model, or give the column another type.",
+            hint="Take another model, or give the column another type."
+            if column.missingness is None
+            else "Take another model, such as bsvd, or leave `missingness` out.",
         )
 
 
@@ -167,7 +171,7 @@ def configure(
         plan = _of_ascent(plan, sampling)
     config = latent.Config()
     if isinstance(latent, SuitsColumns):
-        config = latent.config_for([str(c.column.type) for c in columns], layout)
+        config = latent.config_for([c.column.kind for c in columns], layout)
     configs = apply_settings(
         {"model": config, "links": LinkConfig()}, dict(sampling.settings or {})
     )

@@ -131,7 +131,7 @@ def check_columns(
                     counts[d].add(_replicate(link, law.column(d, seen), draw.params[d], rng, known))
     # What stands beside dates no link is made for, and nothing of it is completed. Numbers beside
     # intervals are those that no limit has hidden: a replicate of them has no such choice.
-    own = (e.column.calendar is None and not e.between.any() for e in data.columns)
+    own = (e.column.calendar is None and e.ends is None for e in data.columns)
     return tuple(counter.result() for counter, keep in zip(counts, own, strict=True) if keep)
 
 

@@ -34,7 +34,8 @@ class EncodedColumn:
         are not to be asked: those of the fit that new rows are completed with
     style : how its numbers are written, where the types file says something of it
     ends : (n_rows, 2) float64; the least and the largest value of cells that are known only to lie
-        between two numbers, which count as not observed; NaN at all others
+        between two numbers, which count as not observed, of those that are missing by their value
+        -inf and inf; NaN at all others
     trials : (n_rows,) float64; of a column of successes among trials, how many trials each cell
         has, NaN where that is not known; x is then the share of successes
     exact : whether completed cells have all the digits that a formula over them needs
@@ -87,14 +88,24 @@ class EncodedColumn:
     @property
     def between(self) -> Mask:
         """Which cells are known only to lie between two numbers."""
-        return np.zeros(self.x.size, bool) if self.ends is None else ~np.isnan(self.ends[:, 0])
+        if self.ends is None:
+            return np.zeros(self.x.size, bool)
+        return ~np.isnan(self.ends[:, 0]) & ~self.by_value
+
+    @property
+    def by_value(self) -> Mask:
+        """Which cells are missing by their value, as `missingness` says: their ends are infinite.
+        """
+        if self.ends is None:
+            return np.zeros(self.x.size, bool)
+        return np.asarray((self.ends[:, 0] == -np.inf) & (self.ends[:, 1] == np.inf))
 
     @property
     def inside(self) -> Array:
         """The values, and one inside each interval: half the limit below one above 0."""
         if self.ends is None:
             return self.x
-        low, high = self.ends.T
+        low, high = np.where(self.by_value[:, None], np.nan, self.ends).T
         low = np.where(np.isinf(low), np.minimum(0.5 * high, high), low)
         middle = np.where(np.isinf(high), low, 0.5 * (low + high))
         if self.column.integral:
@@ -198,7 +209,7 @@ class Data:
         found = {
             d: c.ends[c.requested]
             for d, c in self._requested()
-            if c.ends is not None and c.column.impute_censored
+            if c.ends is not None and (c.column.impute_censored or c.column.missingness)
         }
         for d, c in self._requested():
             if c.trials is not None:

@@ -144,6 +144,9 @@ def encoded_column(
     requested = ~observed & ~left if source.column.completed else np.zeros(x.size, dtype=bool)
     if ends is not None and not source.column.impute_censored:
         requested &= np.isnan(ends[:, 0])
+    if source.column.missingness is not None:
+        ends = np.full((x.size, 2), np.nan) if ends is None else ends
+        ends[~observed & ~left & np.isnan(ends[:, 0])] = -np.inf, np.inf
     for array in (x, observed, requested):
         array.setflags(write=False)
     style = None if levels else style_of(source, x)

@@ -132,7 +132,7 @@ def _typical(
     return tuple(
         scale.weighted(scale.encoded.x[rows], scale.counts(rows))
         if scale.counts(rows)[scale.encoded.observed[rows]].any()
-        and not scale.encoded.between.any()
+        and scale.encoded.ends is None
         else profile
         for scale, profile in zip(scales, profiles, strict=False)  # none where none is asked for
     )

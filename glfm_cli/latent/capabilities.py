@@ -234,6 +234,15 @@ class RefusesTypes(Protocol):
 
 
 @runtime_checkable
+class LeavesTypes(Protocol):
+    """A model that takes columns of some types, but is not the one to take where none is named."""
+
+    @property
+    def leaves(self) -> frozenset[str]:
+        """Return the types that it leaves to another."""
+
+
+@runtime_checkable
 class TakesAtoms(Protocol):
     """A model that sees values, among which a column may have one of its own probability."""
 

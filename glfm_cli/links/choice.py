@@ -69,6 +69,8 @@ def has_hidden_tail(encoded: EncodedColumn, config: LinkConfig) -> bool:
     column, ends = encoded.column, encoded.ends
     if column.transform is not None or column.reflect is not None or ends is None:
         return False
+    if column.missingness is not None:
+        return False
     if np.isinf(config.rank_skewness) or not np.isinf(ends[:, 1]).any():
         return False
     low, high = encoded.cells.T + float(column.integral)

@@ -71,6 +71,7 @@ class NumericLink(PlainLink, ABC):
     discrete = False
     ordered = True
     integral = False
+    selects = False  # whether cells may be missing by their value (selection.py)
     # Sizes of the constants that are not one number; None for any.
     sizes: ClassVar[Mapping[str, int | None]] = {"latent_bounds": 2}
 
@@ -141,7 +142,7 @@ class NumericLink(PlainLink, ABC):
 
     def between(self, x: Array) -> tuple[Array, Array, Array]:
         """Return the rows of cells x (n, 2) that are intervals, and the ends of their y."""
-        rows = np.flatnonzero(x[:, 0] < x[:, 1])
+        rows = np.flatnonzero((x[:, 0] < x[:, 1]) & np.isfinite(x).any(axis=1))
         return rows, *self.latent_ends(*x[rows].T)
 
     @abstractmethod

@@ -47,6 +47,14 @@ def make_link(
         known.
     """
     own, at = _class_of(encoded.column, rates, weights), None
+    if encoded.column.missingness is not None:
+        if rates:
+            raise SchemaError(
+                "models of rates take no `missingness`",
+                column=encoded.column.name,
+                hint="Take another --model, or leave `missingness` out.",
+            )
+        return own.calibrate(encoded, config)
     if encoded.ends is not None and encoded.column.atom not in (None, "none"):
         raise SchemaError(
             "`atom` does not go with cells that are intervals, such as <0.5",
@@ -100,4 +108,6 @@ def _class_of(column: Column, rates: bool, weights: bool) -> type[Link]:
         return getattr(import_module("glfm_cli.links.binomial"), "BinomialLink")  # noqa: B009
     if weights and column.type is not None and column.type == ColumnType.CATEGORICAL:
         return getattr(import_module("glfm_cli.links.binary"), "BinaryLink")  # noqa: B009
+    if column.missingness is not None:
+        return getattr(import_module("glfm_cli.links.selection"), "selected")(column)  # noqa: B009
     return LINKS[str(column.type)]

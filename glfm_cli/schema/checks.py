@@ -39,6 +39,7 @@ def check_column(column: Column, error: Refusal) -> None:
     _check_numerals(column, error)
     _check_moments(column, error)
     _check_censored(column, error)
+    _check_missingness(column, error)
     _check_depends(column, error)
     _check_atom(column, error)
     codes = {code.text for code in column.missing}
@@ -122,6 +123,32 @@ def _check_censored(column: Column, error: Refusal) -> None:
             value=shown,
             expected=f"`censored_below` and then `censored_above`, in {ends[0]:g} to {ends[-1]:g}",
         )
+
+
+def _check_missingness(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when a column cannot be missing by its value."""
+    if column.missingness is None:
+        return
+    kind = column.type
+    whole = kind is None or kind.values != "numbers" or column.integral
+    if whole or column.moment is not None:
+        raise error(
+            "`missingness: probit` goes with types real and positive alone",
+            value="a column without a type" if kind is None else f"type {column.moment or kind}",
+            hint="Of whole numbers as large as intensities write `type: positive`.",
+        )
+    given = {
+        "role: value": column.role is Role.VALUE,
+        "atom": column.atom not in (None, "none"),
+        "formula": column.formula is not None,
+        "only_if": column.only_if is not None,
+        "less_than": column.less_than is not None,
+        "parts_of": column.parts_of is not None,
+        "transform: rank": column.transform is Transform.RANK,
+    }
+    for key, is_given in given.items():
+        if is_given:
+            raise error(f"`{key}` does not go with `missingness: probit`", expected="one of them")
 
 
 def _check_depends(column: Column, error: Refusal) -> None:

@@ -71,6 +71,7 @@ class Column:
     censored_below: float | None = None  # smaller numbers say only that they are smaller
     censored_above: float | None = None  # numbers from it on say only that they are
     impute_censored: bool = False  # complete cells that are intervals inside these
+    missingness: Literal["probit"] | None = None  # how it depends on the value; None: not at all
     formula: str | None = None  # what its values follow from
     only_if: str | None = None  # the rows in which it has values
     otherwise: str | None = None  # what its cells are in the other rows; None: empty
@@ -95,6 +96,11 @@ class Column:
     def numeric(self) -> bool:
         """True when its values are numbers."""
         return self.type is not None and self.type.values == "numbers"
+
+    @property
+    def kind(self) -> str:
+        """What models take or do not: the type, or that cells are missing by their value."""
+        return str(self.type) if self.missingness is None else f"missingness: {self.missingness}"
 
     @property
     def moments(self) -> Moments | None:

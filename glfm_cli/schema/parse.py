@@ -23,7 +23,7 @@ _Choice = TypeVar("_Choice")
 
 _KEYS = (
     *("type", "role", "levels", "aliases", "transform", "reflect", "bounds", "censored_below"),
-    *("censored_above", "impute", "formula", "only_if", "otherwise", "less_than", "parts_of"),
+    *("censored_above", "impute", "missingness", "formula", "only_if", "otherwise", "less_than", "parts_of"),
     *("atom", "missing", "trials", "absent", "decimal", "thousands", "percent", "unit", "format"),
     *("as", "label"),
 )
@@ -32,6 +32,7 @@ _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
 _ABSENT = {"zero": "zero", "missing": None}
+_MISSINGNESS: dict[str, Literal["probit"] | None] = {"random": None, "probit": "probit"}
 _IMPUTE = {"censored": True, "missing": False}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
@@ -98,6 +99,7 @@ class ColumnParser:
             censored_below=self.number_if("censored_below", entry),
             censored_above=self.number_if("censored_above", entry),
             impute_censored=self.choice(entry, "impute", _IMPUTE) or False,
+            missingness=self.choice(entry, "missingness", _MISSINGNESS),
             formula=self.expression(entry, "formula", condition=False),
             only_if=self.expression(entry, "only_if", condition=True),
             otherwise=self.text(entry, "otherwise"),

@@ -67,7 +67,7 @@ def data_out(data: Data) -> bytes:
         arrays[f"{d}.wanted"] = np.packbits(encoded.requested)
         if encoded.ends is not None:
             arrays[f"{d}.ends"] = np.nan_to_num(encoded.ends).ravel()  # infinite ones: the largest
-            arrays[f"{d}.between"] = np.packbits(encoded.between)
+            arrays[f"{d}.between"] = np.packbits(~np.isnan(encoded.ends[:, 0]))
         if encoded.trials is not None:
             arrays[f"{d}.trials"] = np.nan_to_num(encoded.trials, nan=-1.0)
     if data.groups is not None:

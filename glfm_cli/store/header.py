@@ -203,7 +203,7 @@ def hash_of_data(data: Data) -> str:
         digest.update(np.packbits(encoded.requested).tobytes())
         if encoded.ends is not None:
             digest.update(np.nan_to_num(encoded.ends).tobytes())
-            digest.update(np.packbits(encoded.between).tobytes())
+            digest.update(np.packbits(~np.isnan(encoded.ends[:, 0])).tobytes())
         if encoded.trials is not None:
             digest.update(np.nan_to_num(encoded.trials, nan=-1.0).tobytes())
     if data.groups is not None:

@@ -46,7 +46,7 @@ class Clgp:
     sees: Sees = "values"
     kind: Kind = "ascent"
     layouts = frozenset({"dense"})
-    refuses = frozenset({"binomial"})
+    refuses = frozenset({"binomial", "missingness: probit"})
     n_restarts = 5
 
     def start(self, values: Values, config: ClgpConfig, streams: Streams, chain: int) -> ClgpChain:

@@ -73,7 +73,7 @@ class Forest:
     kind: Kind = "gibbs"
     layouts = frozenset({"dense"})
     takes_atoms = True
-    refuses = frozenset({"binomial"})
+    refuses = frozenset({"binomial", "missingness: probit"})
 
     kept_beside = 4  # draws are large, and many trees of few tables are as good
 

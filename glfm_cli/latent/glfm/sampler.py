@@ -62,6 +62,7 @@ class Glfm(PlainModel):
 
     name = "glfm"
     Config = GlfmConfig
+    leaves = frozenset({"missingness: probit"})  # features follow what is seen too closely
     size = "features"
     refines = True
     series_noise = 1.0 / 3.0
