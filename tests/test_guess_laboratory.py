@@ -47,3 +47,26 @@ def test_a_word_in_half_of_the_cells_among_numbers_is_said_with_what_to_do() -> 
     reason = guess.reasons["lead"]
     assert reason.startswith(f'ignored: numbers, beside "<LOD" in {100 * share:.0f} % of the')
     assert "write the limit, <0.05" in reason
+
+
+INTENSITIES = [f"{x:.5g}" for x in np.exp2(_RNG.normal(25.0, 3.0, N))]
+
+
+@pytest.mark.parametrize("gap", ["0", "Filtered"])
+def test_intensities_are_seen_by_logarithms_and_what_was_not_detected_is_missing(gap: str) -> None:
+    cells = [gap if gone else x for x, gone in zip(INTENSITIES, GONE, strict=True)]
+    (column,) = guess_schema(pa.table({"LFQ intensity S_01": cells})).schema.columns
+    assert (str(column.type), str(column.transform)) == ("positive", "log")
+    assert column.missing == (MissingCode(gap),)
+
+
+def test_zeros_among_other_amounts_stay_values() -> None:
+    cells = ["0" if gone else str(round(float(x))) for x, gone in zip(INTENSITIES, GONE, strict=True)]
+    (column,) = guess_schema(pa.table({"capital": cells})).schema.columns
+    assert not column.missing
+
+
+def test_logarithms_of_intensities_are_not_taken_again() -> None:
+    cells = [f"{np.log2(float(x)):.3f}" for x in INTENSITIES]
+    (column,) = guess_schema(pa.table({"Intensity a": cells})).schema.columns
+    assert (str(column.type), column.transform) == ("positive", None)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from glfm_cli.guess.names import words
+from glfm_cli.guess.names import is_intensity, words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
 
@@ -71,6 +71,7 @@ DOUBTFUL_WORDS |= {
     *("arc offline", "out of service", "maintenance", "questionable"),
     *words("störung gestört ausfall ungültig fehler kalibrierung wartung défaut erreur étalonnage"),
     *words("fallo ungeldig storing"),
+    "filtered",  # of programs of mass spectrometry
     *("hors service", "fuera de servicio", "kein signal", "keine daten", "keine verbindung"),
 }
 
@@ -101,6 +102,7 @@ BELOW_WORDS = words("nd n.d. bdl blq bloq bql bll lloq lod loq") | {
 # Two alleles, and what programs of genetics write where there was no call: beside calls alone.
 _CALL, _NO_CALL = "^[ACGT][/|: ]?[ACGT]$", "^(?:0[/|: ]?0|N[/|: ]?N)$"
 _NONE = "None"  # what Python writes for a missing cell
+LEAST_INTENSITY = 10.0  # beside which 0 is none
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
 _LARGEST_SMALL_SCALE = 6
 _MANY_NEGATIVES = 4
@@ -225,7 +227,16 @@ def number_codes(column: Profile) -> NDArray[np.bool_]:
     rest = ~low
     high = np.zeros_like(low)
     high[rest] = _high_codes(column.numbers[rest])
-    return low | high
+    return low | high | _undetected(column)
+
+
+def _undetected(column: Profile) -> NDArray[np.bool_]:
+    """Return zeros of a column of intensities, far below all others: nothing was detected."""
+    zeros, x = column.numbers == 0.0, column.numbers
+    none = zeros & False
+    if not zeros.any() or x.min() < 0.0 or not is_intensity(column.name):
+        return none
+    return zeros if len(x) > 3 and x[~zeros].min() >= LEAST_INTENSITY else none
 
 
 def _low_codes(column: Profile) -> NDArray[np.bool_]:

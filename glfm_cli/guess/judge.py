@@ -12,7 +12,7 @@ import glfm_cli.guess.codes as codes
 from glfm_cli.guess.dates import DATE, judge_dates
 from glfm_cli.guess.intervals import part_intervals, with_intervals
 from glfm_cli.guess.labelled import is_labelled, judge_labelled, unanswered
-from glfm_cli.guess.names import is_code
+from glfm_cli.guess.names import is_code, is_intensity
 from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
@@ -109,6 +109,8 @@ def judge(column: Profile) -> Verdict:
     if guessed.numeric:
         guessed, how = _as_written(guessed, rest)
         reason += how
+    if guessed.numeric and not guessed.integral and is_intensity(name) and n_observed < column.n_rows:
+        reason += "; `missingness: probit` if low ones are missing more often"
     if n_observed < RARE * column.n_rows:
         reason += f"; only {n_observed} of {column.n_rows} cells hold a value"
     return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))

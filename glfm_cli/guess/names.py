@@ -38,6 +38,7 @@ _SHARE = words("share proportion prop fraction frac prob probability rate ratio"
 _PERCENT = words("percent percentage pct perc")
 _DATE = words("date datum fecha data dat day tag dob birthdate geburtsdatum")
 _WHEN = words("time timestamp datetime date day week month year created updated")
+_INTENSITY = words("lfq ibaq intensity intensities abundance abundances")
 _WEIGHT = re.compile(  # of a survey; that of a body or a car is called weight alone
     r"""(survey|sampl(e|ing)|design|final|calibrat(ed|ion)|population|analysis|person|household|
     post[\W_]*strat\w*|inverse[\W_]*probability)[\W_]*(weights?|wgts?|wts?)|
@@ -64,6 +65,11 @@ def is_id(name: str) -> bool:
 
 def is_weight(name: str) -> bool:
     return _WEIGHT.fullmatch(name.strip()) is not None
+
+
+def is_intensity(name: str) -> bool:
+    """Return whether a name is that of an intensity, as of mass spectrometry."""
+    return _has(_INTENSITY, name)
 
 
 def is_percent(name: str) -> bool:

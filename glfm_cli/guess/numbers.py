@@ -9,7 +9,7 @@ import numpy as np
 import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore, many_levels, repeated_id
-from glfm_cli.schema import Column, ColumnType, Role
+from glfm_cli.schema import Column, ColumnType, Role, Transform
 from glfm_cli.schema.atoms import atom_of, with_end_atom, zeros_are_slips
 
 LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further evidence
@@ -41,7 +41,8 @@ def judge_numbers(column: Profile) -> Verdict:
         return found
     if column.n_distinct == 2 and _levels_are_safe(column):
         return _categorical(column, f"two values, {_ends(column, ' and ')}")
-    exact = column.all_whole and np.abs(column.numbers).max() <= LARGEST_EXACT
+    rounded = _is_intensity(column) or bool(column.matches("[eE]").any())  # nobody counts in powers of ten
+    exact = column.all_whole and not rounded and np.abs(column.numbers).max() <= LARGEST_EXACT
     return _with_atom(_whole(column) if exact else _fractional(column), column)
 
 
@@ -49,6 +50,12 @@ def _is_weight(column: Profile) -> bool:
     """Return whether numbers are those of a survey's weight: in every row, none below 0."""
     whole = column.n_observed == column.n_rows and column.numbers.min() >= 0.0
     return names.is_weight(column.name) and bool(whole)
+
+
+def _is_intensity(column: Profile) -> bool:
+    """Return whether numbers are intensities by their name and size, no logarithms of such."""
+    named = names.is_intensity(column.name) and column.numbers.min() > 0.0
+    return bool(named and column.numbers.max() > LARGEST_PLAIN)
 
 
 def _with_atom(verdict: Verdict, column: Profile) -> Verdict:
@@ -265,7 +272,9 @@ def _fractional(column: Profile) -> Verdict:
     else:
         span += ", none below zero"
     bounds = (None, None) if top is None else (0.0, top)
-    return Verdict(Column(name, type=ColumnType.POSITIVE, bounds=bounds), span)
+    transform = Transform.LOG if _is_intensity(column) else None
+    made = Column(name, type=ColumnType.POSITIVE, bounds=bounds, transform=transform)
+    return Verdict(made, span)
 
 
 def _levels_are_safe(column: Profile) -> bool:
