@@ -10,11 +10,14 @@ import pytest
 from scipy import stats
 from scipy.special import log_ndtr, ndtr
 
-from glfm_cli import Files, impute
+from glfm_cli import Files, classify, impute
+from glfm_cli.completion.models import Asked, named
 from glfm_cli.encoding import encode
+from glfm_cli.errors import SchemaError
 from glfm_cli.links import LinkConfig, Params, make_link
 from glfm_cli.links.law import NormalMixture
 from glfm_cli.links.selection import PRIOR_SD, draw_unseen, log_missing
+from glfm_cli.options import Sampling
 from glfm_cli.schema import Schema
 
 SEEN = [2.0, 0.4, 1.1, 0.2, 1.9, 0.9, 0.1, 1.4]
@@ -51,7 +54,7 @@ def test_curve_and_missing_cells_follow_their_exact_posterior(seed: int) -> None
     link, x = link_of([str(v) for v in SEEN] + [""] * ETA.size)
     rng = np.random.default_rng(seed)
     params, y = link.start(x, rng)
-    eta, n = np.concatenate([np.zeros(len(SEEN)), ETA]), 15_000
+    eta, n = np.concatenate([np.zeros(len(SEEN)), ETA]), 10_500
     drawn = np.empty((n, 3 + ETA.size))
     for i in range(n):
         link.update_params(x, eta, params, rng, False)
@@ -77,14 +80,13 @@ def test_missing_cells_follow_the_law_of_what_is_missing(
     cdf = np.cumsum(density) / density.sum()
     assert stats.kstest(y, lambda v: np.interp(v, grid, cdf)).pvalue > 1e-4
     assert np.all(w[by_value] < 0.0)
-    assert np.abs(stats.zscore(w[by_value] - a - b * y[by_value])).mean() > 0.0
     # Given y, w is a normal of mean a + b y cut off at 0.
     u = ndtr(w[by_value] - a - b * y[by_value]) / ndtr(-(a + b * y[by_value]))
     assert stats.kstest(u, "uniform").pvalue > 1e-4
 
 
 def test_samples_of_missing_cells_are_of_what_is_missing(seed: int) -> None:
-    link, x = link_of([str(v) for v in SEEN] + [""])
+    link = link_of([str(v) for v in SEEN] + [""])[0]
     n = 20_000
     law = NormalMixture(np.ones((n, 1)), np.full((n, 1, 1), 0.3), np.full((n, 1, 1), VAR), None)
     curve = np.array([0.5, 3.0, 0.05])
@@ -99,7 +101,7 @@ def test_samples_of_missing_cells_are_of_what_is_missing(seed: int) -> None:
     )
 
 
-def intensities(seed: int, n: int = 250, d: int = 12, *, low: bool = True):
+def intensities(seed: int, n: int = 160, d: int = 8, *, low: bool = True):
     """Return logarithms of intensities (n, d) of rank two, and which of them are seen."""
     rng = np.random.default_rng(seed)
     y = rng.normal(25.0, 2.5, n)[:, None] + rng.normal(size=(n, 2)) @ rng.normal(size=(2, d))
@@ -114,7 +116,7 @@ def completed(y: np.ndarray, seen: np.ndarray, missingness: str, seed: int):
     table = pa.table({f"s{j}": pa.array(y[:, j], mask=~seen[:, j]) for j in range(y.shape[1])})
     entry = {"type": "real", "missingness": missingness}
     done = impute(
-        table, {"columns": {"s*": entry}}, model="bsvd", chains=2, seed=seed, draws=15, warmup=80
+        table, {"columns": {"s*": entry}}, model="bsvd", chains=4, seed=seed, draws=10, warmup=100
     )
     return np.column_stack([done.table.column(j).to_numpy() for j in range(y.shape[1])]), done
 
@@ -126,8 +128,8 @@ def test_what_is_missing_because_it_is_low_is_completed_lower(seed: int) -> None
     bias = {m: float(np.mean((x - y)[~seen])) for m, x in found.items()}
     error = {m: float(np.sqrt(np.mean(np.square((x - y)[~seen])))) for m, x in found.items()}
     assert bias["random"] > 0.3
-    assert abs(bias["probit"]) < 0.15
-    assert error["probit"] < 0.85 * error["random"]
+    assert abs(bias["probit"]) < 0.4 * bias["random"]
+    assert error["probit"] < 0.75 * error["random"]
 
 
 def test_nothing_is_lost_where_cells_are_missing_at_random(seed: int) -> None:
@@ -135,7 +137,7 @@ def test_nothing_is_lost_where_cells_are_missing_at_random(seed: int) -> None:
     error = {}
     for m in ("random", "probit"):
         error[m] = np.sqrt(np.mean(np.square((completed(y, seen, m, seed)[0] - y)[~seen])))
-    assert error["probit"] < 1.05 * error["random"]
+    assert error["probit"] < 1.1 * error["random"]
 
 
 def test_a_saved_fit_knows_what_is_missing_by_its_value(tmp_path: Path, seed: int) -> None:
@@ -144,7 +146,8 @@ def test_a_saved_fit_knows_what_is_missing_by_its_value(tmp_path: Path, seed: in
     kept = tmp_path / "kept.glfm"
     types = {"columns": {"s*": {"type": "positive", "missingness": "probit"}}}
     first = impute(table, types, save=kept, chains=2, warmup=40, draws=5)
-    new = pa.table({f"s{j}": pa.array([22.0 if j else None, 29.0 if j else None]) for j in range(6)})
+    cells = ([22.0, 29.0] if j else [None, None] for j in range(6))
+    new = pa.table({f"s{j}": pa.array(one, pa.float64()) for j, one in enumerate(cells)})
     low, high = impute(new, fit=kept).table.column(0).to_pylist()
     assert low < 24.0 < 26.0 < high
     again = impute(table, types, resume=kept, chains=3)
@@ -152,3 +155,24 @@ def test_a_saved_fit_knows_what_is_missing_by_its_value(tmp_path: Path, seed: in
     several = tmp_path / "several.parquet"
     impute(table, types, chains=2, warmup=40, draws=5, files=Files(several, multiple=2))
     assert several.exists()
+
+
+def test_a_model_is_taken_that_suits_such_columns() -> None:
+    kinds = ["real", "missingness: probit"]
+    assert named(Sampling(), Asked("dense", kinds)).model == "bsvd"
+    assert named(Sampling(), Asked("dense", kinds[:1], alone=True)).model == "glfm"
+
+
+@pytest.mark.parametrize("model", ["forest", "clgp"])
+def test_models_that_see_values_refuse_such_columns(model: str) -> None:
+    table = pa.table({"a": [1.0, None, 2.5], "b": [1.0, 2.0, 4.0]})
+    types = {"columns": {"a": {"type": "real", "missingness": "probit"}, "b": "real"}}
+    with pytest.raises(SchemaError, match=f"{model}.* takes no `missingness: probit`"):
+        impute(table, types, model=model)
+
+
+def test_a_classifier_refuses_such_columns() -> None:
+    types = {"columns": {"a": {"type": "real", "missingness": "probit"}, "c": "categorical"}}
+    table = pa.table({"a": [1.0, None, 2.5, 3.0], "c": ["x", "y", "x", "y"]})
+    with pytest.raises(SchemaError, match="a classifier takes no `missingness: probit`"):
+        classify(table, types, target="c")

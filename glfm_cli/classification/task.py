@@ -77,6 +77,14 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             column=next(n for n, one in role.items() if one is Role.WEIGHT),
             hint="Give the column role predictor or ignore; `glfm impute` and `explore` take it.",
         )
+    by_value = next((e.column for e in data.columns if e.column.missingness is not None), None)
+    if by_value is not None:
+        raise SchemaError(
+            f"a classifier takes no `missingness: {by_value.missingness}`",
+            file=schema.file,
+            column=by_value.name,
+            hint="Leave it out: `--set indicators=true` makes a feature of what is missing.",
+        )
     data = _read_tasks(data, role, file)
     encoded = next((e for e in data.columns if e.column.name == name), None)
     if encoded is None or role[name] is Role.TASK:

@@ -109,7 +109,8 @@ def judge(column: Profile) -> Verdict:
     if guessed.numeric:
         guessed, how = _as_written(guessed, rest)
         reason += how
-    if guessed.numeric and not guessed.integral and is_intensity(name) and n_observed < column.n_rows:
+    measured = guessed.numeric and not guessed.integral and is_intensity(name)
+    if measured and n_observed < column.n_rows:
         reason += "; `missingness: probit` if low ones are missing more often"
     if n_observed < RARE * column.n_rows:
         reason += f"; only {n_observed} of {column.n_rows} cells hold a value"

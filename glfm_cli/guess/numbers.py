@@ -41,7 +41,8 @@ def judge_numbers(column: Profile) -> Verdict:
         return found
     if column.n_distinct == 2 and _levels_are_safe(column):
         return _categorical(column, f"two values, {_ends(column, ' and ')}")
-    rounded = _is_intensity(column) or bool(column.matches("[eE]").any())  # nobody counts in powers of ten
+    # Nobody counts in powers of ten.
+    rounded = _is_intensity(column) or bool(column.matches("[eE]").any())
     exact = column.all_whole and not rounded and np.abs(column.numbers).max() <= LARGEST_EXACT
     return _with_atom(_whole(column) if exact else _fractional(column), column)
 

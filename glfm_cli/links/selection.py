@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtri
 
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array

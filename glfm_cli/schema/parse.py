@@ -23,8 +23,8 @@ _Choice = TypeVar("_Choice")
 
 _KEYS = (
     *("type", "role", "levels", "aliases", "transform", "reflect", "bounds", "censored_below"),
-    *("censored_above", "impute", "missingness", "formula", "only_if", "otherwise", "less_than", "parts_of"),
-    *("atom", "missing", "trials", "absent", "decimal", "thousands", "percent", "unit", "format"),
+    *("censored_above", "impute", "missingness", "formula", "only_if", "otherwise", "less_than"),
+    *("parts_of", "atom", "missing", "trials", "absent", "decimal", "thousands", "percent", "unit", "format"),
     *("as", "label"),
 )
 _DAYS_HINT = "A date is completed by its number of days: write `as: [days, month]`."
@@ -32,7 +32,7 @@ _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
 _ABSENT = {"zero": "zero", "missing": None}
-_MISSINGNESS: dict[str, Literal["probit"] | None] = {"random": None, "probit": "probit"}
+_MISSINGNESS: dict[str, Any] = {"random": None, "probit": "probit"}
 _IMPUTE = {"censored": True, "missing": False}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})

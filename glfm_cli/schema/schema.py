@@ -33,7 +33,8 @@ _TRIPLET = (Role.ROW, Role.COLUMN, Role.VALUE)
 # Keys whose value is that of the column's field.
 _PLAIN = (
     *("atom", "censored_below", "censored_above", "formula", "only_if", "otherwise", "less_than"),
-    *("missingness", "parts_of", "trials", "absent", "decimal", "thousands", "unit", "format", "label"),
+    *("missingness", "parts_of", "trials", "absent", "decimal", "thousands", "unit", "format"),
+    *("label",),
 )
 
 
