@@ -176,3 +176,12 @@ def test_a_classifier_refuses_such_columns() -> None:
     table = pa.table({"a": [1.0, None, 2.5, 3.0], "c": ["x", "y", "x", "y"]})
     with pytest.raises(SchemaError, match="a classifier takes no `missingness: probit`"):
         classify(table, types, target="c")
+
+
+def test_cells_of_a_code_that_stays_tell_nothing() -> None:
+    codes = [{"value": "x", "impute": False}, "0"]
+    _, x = link_of(["1", "x", "", "2", "0", "3"], missing=codes)
+    gone = np.isnan(x).all(axis=1)
+    assert gone.tolist() == [False, True, False, False, False, False]
+    assert np.isinf(x[[2, 4]]).all()
+    assert np.array_equal(x[[0, 3, 5]], [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])

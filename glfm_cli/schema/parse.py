@@ -24,8 +24,8 @@ _Choice = TypeVar("_Choice")
 _KEYS = (
     *("type", "role", "levels", "aliases", "transform", "reflect", "bounds", "censored_below"),
     *("censored_above", "impute", "missingness", "formula", "only_if", "otherwise", "less_than"),
-    *("parts_of", "atom", "missing", "trials", "absent", "decimal", "thousands", "percent", "unit", "format"),
-    *("as", "label"),
+    *("parts_of", "atom", "missing", "trials", "absent", "decimal", "thousands", "percent"),
+    *("unit", "format", "as", "label"),
 )
 _DAYS_HINT = "A date is completed by its number of days: write `as: [days, month]`."
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
