@@ -67,6 +67,12 @@ def test_zeros_among_other_amounts_stay_values() -> None:
     assert not column.missing
 
 
+def test_intensities_in_millions_are_intensities() -> None:
+    cells = [f"{float(x) / 1e6:.4f}".replace(".", ",") for x in INTENSITIES]
+    (column,) = guess_schema(pa.table({"iBAQ 3": cells})).schema.columns
+    assert (str(column.type), str(column.transform), column.decimal) == ("positive", "log", ",")
+
+
 def test_logarithms_of_intensities_are_not_taken_again() -> None:
     cells = [f"{np.log2(float(x)):.3f}" for x in INTENSITIES]
     (column,) = guess_schema(pa.table({"Intensity a": cells})).schema.columns

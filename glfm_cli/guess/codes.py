@@ -102,7 +102,7 @@ BELOW_WORDS = words("nd n.d. bdl blq bloq bql bll lloq lod loq") | {
 # Two alleles, and what programs of genetics write where there was no call: beside calls alone.
 _CALL, _NO_CALL = "^[ACGT][/|: ]?[ACGT]$", "^(?:0[/|: ]?0|N[/|: ]?N)$"
 _NONE = "None"  # what Python writes for a missing cell
-LEAST_INTENSITY = 10.0  # beside which 0 is none
+LEAST_INTENSITY = 2.0  # beside which 0 is none; of pixels it is one
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
 _LARGEST_SMALL_SCALE = 6
 _MANY_NEGATIVES = 4

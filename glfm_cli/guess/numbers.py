@@ -13,6 +13,7 @@ from glfm_cli.schema import Column, ColumnType, Role, Transform
 from glfm_cli.schema.atoms import atom_of, with_end_atom, zeros_are_slips
 
 LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further evidence
+MAGNITUDES = 100.0  # between the least and the largest intensity, of which logarithms are taken
 YEARS = (1500, 2100)
 RECENT_YEARS = (1850, 2040)  # that are taken for years whatever the name
 MOST_BANDS = 30  # of incomes and their like
@@ -54,9 +55,9 @@ def _is_weight(column: Profile) -> bool:
 
 
 def _is_intensity(column: Profile) -> bool:
-    """Return whether numbers are intensities by their name and size, no logarithms of such."""
-    named = names.is_intensity(column.name) and column.numbers.min() > 0.0
-    return bool(named and column.numbers.max() > LARGEST_PLAIN)
+    """Return whether numbers are intensities by their name and spread, no logarithms of such."""
+    low, high = column.numbers.min(), column.numbers.max()
+    return bool(names.is_intensity(column.name) and low > 0.0 and high >= MAGNITUDES * low)
 
 
 def _with_atom(verdict: Verdict, column: Profile) -> Verdict:
