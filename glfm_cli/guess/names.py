@@ -38,7 +38,7 @@ _SHARE = words("share proportion prop fraction frac prob probability rate ratio"
 _PERCENT = words("percent percentage pct perc")
 _DATE = words("date datum fecha data dat day tag dob birthdate geburtsdatum")
 _WHEN = words("time timestamp datetime date day week month year created updated")
-_INTENSITY = words("lfq ibaq intensity intensities abundance abundances")
+_INTENSITY = words("lfq ibaq baq intensity intensities abundance abundances")
 _WEIGHT = re.compile(  # of a survey; that of a body or a car is called weight alone
     r"""(survey|sampl(e|ing)|design|final|calibrat(ed|ion)|population|analysis|person|household|
     post[\W_]*strat\w*|inverse[\W_]*probability)[\W_]*(weights?|wgts?|wts?)|
