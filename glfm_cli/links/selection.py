@@ -94,7 +94,7 @@ def draw_curve(sums: Array, rng: Generator) -> Array:
     return np.array([a, b, np.clip(c, 1e-12, 1.0 - 1e-12)])
 
 
-class Selection(_Base):
+class MissingByValue(_Base):
     """What a link of numbers has besides where cells are missing by their value."""
 
     selects = True
@@ -193,12 +193,12 @@ def _seen(x: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class SelectedReal(Selection, RealLink):
+class SelectedReal(MissingByValue, RealLink):
     """A real column whose cells are missing by their value."""
 
 
 @dataclass(frozen=True, eq=False)
-class SelectedPositive(Selection, PositiveLink):
+class SelectedPositive(MissingByValue, PositiveLink):
     """A positive column whose cells are missing by their value."""
 
 
