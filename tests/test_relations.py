@@ -41,6 +41,19 @@ TYPES = {
 }
 
 
+OPERATORS = ["+", "-", "*", "/", "**", "<", "==", ">=", "and", "or"]
+FORMULAS = st.recursive(
+    st.sampled_from(["a", "`b c`", "0", "2.5", "1e308", "9" * 30]),
+    lambda part: st.one_of(
+        st.builds("({} {} {})".format, part, st.sampled_from(OPERATORS), part),
+        st.builds("{}({})".format, st.sampled_from(["-", "not ", "log", "abs", "sqrt"]), part),
+        st.builds("min({}, {})".format, part, part),
+        st.builds("({} in [{}, 't'])".format, part, part),
+    ).map("({})".format),
+    max_leaves=8,
+)
+
+
 @pytest.fixture
 def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settle cells by few joint draws, where their intervals are not looked at."""
@@ -482,7 +495,8 @@ def test_a_column_is_solved_for(text: str, a: float, b: float) -> None:
     "text",
     ["__import__('os')", "a.b", "a[0]", "(lambda: 1)()", "[a]", "a if b else 1", "a +", "1 + 1",
      "a @ b", "a // b", "log(a, b)", "True", "f'{a}'", "a := 1", "a is b", "x" * 2000, "(" * 400,
-     "eval('a')", "{a}", "a; b", "", "log"],
+     "eval('a')", "{a}", "a; b", "", "log", "-" * 900 + "a", "a + 1e999", "a + " + "9" * 400,
+     "`a``b`"],
 )  # fmt: skip
 def test_what_is_no_formula_is_refused(text: str) -> None:
     if text == "log":  # a column of that name
@@ -490,6 +504,24 @@ def test_what_is_no_formula_is_refused(text: str) -> None:
         return
     with pytest.raises(ValueError, match=r"[a-z]"):
         parse_formula(text)
+
+
+@given(text=FORMULAS)
+@settings(max_examples=150, deadline=None)
+def test_what_is_a_formula_has_a_value(text: str) -> None:
+    columns = {name: np.array([1.0, np.nan, -3.0]) for name in ("a", "b c")}
+    gaps = ({n: np.isnan(x) for n, x in columns.items()}, {n: x > 9 for n, x in columns.items()})
+    assert parse_formula(f"a + {text}").evaluate(columns).dtype == np.float64
+    truth = parse_formula(f"a > 1 or {text}").truth(columns, gaps)
+    assert truth.shape == (3,)
+    assert np.isin(truth[~np.isnan(truth)], [0.0, 1.0]).all()
+
+
+def test_words_of_a_formula_are_not_those_that_stand_for_columns() -> None:
+    formula = parse_formula("`a b` - column_0__ - column0__")
+    assert formula.names == ("a b", "column_0__", "column0__")
+    values = {"a b": np.array([7.0]), "column_0__": np.array([2.0]), "column0__": np.array([4.0])}
+    assert formula.evaluate(values).tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from typing import TextIO
 from glfm_cli.errors import GlfmError, TypesMissingError
 
 CLEAR = "\x1b[K"  # erases the rest of a terminal's line
+# What a terminal obeys, and what turns the order of letters round; line ends and tabs are text.
+_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class ExitStatus(IntEnum):
@@ -22,6 +25,14 @@ class ExitStatus(IntEnum):
     USAGE = 2  # wrong usage, table or types file
     NOT_CONVERGED = 3  # not precise enough, under --strict
     INTERRUPTED = 130  # Ctrl-C; while sampling, after writing what there is so far
+
+
+def visible(text: str) -> str:
+    """Return a text whose control characters are written out, as `\\x1b` is.
+
+    Names and cells come from elsewhere: what they say is shown, and never done.
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 @dataclass
@@ -55,13 +66,18 @@ class Console:
             self._write(f"\r{CLEAR}")
 
     def result(self, text: str) -> None:
-        """Write a result, as it is."""
+        """Write a result that people read."""
         self.clear()
-        self.stdout.write(text)
+        self.stdout.write(visible(text))
+
+    def file(self, text: str) -> None:
+        """Write the content of a file: as it is, unless a terminal shows it."""
+        self.clear()
+        self.stdout.write(visible(text) if self.stdout.isatty() else text)
 
     def result_as_json(self, value: object) -> None:
         """Write a result as one JSON object on one line."""
-        self.result(json.dumps(value, allow_nan=False, default=str) + "\n")
+        self.file(json.dumps(value, allow_nan=False, default=str) + "\n")
 
     def note(self, text: str) -> None:
         """Say what was done, unless quiet."""
@@ -87,7 +103,7 @@ class Console:
     def _say(self, text: str) -> None:
         self.clear()
         # One write: other processes that write to the same terminal cannot come between.
-        self._write(" ".join(text.split()) + "\n")
+        self._write(visible(" ".join(text.split())) + "\n")
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # nobody listens any more: the work goes on

@@ -39,12 +39,12 @@ def _headline(console: RichConsole, found: ComponentExploration) -> None:
         f"{facts['rank']['upper']}).",
         found.diagnostics.summary(),
     ):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def _components(console: RichConsole, found: ComponentExploration) -> None:
     if not found.components:
-        console.print("\nNo component: rows and columns have nothing in common.", markup=False)
+        console.print("\nNo component: rows and columns have nothing in common.")
         return
     table = table_of(console, "Components of the completed matrix", "", "size", "share")
     table.add_column("columns", ratio=3)
@@ -112,7 +112,7 @@ def _shares(console: RichConsole, found: ComponentExploration) -> None:
         table.add_row(Text(name), percent(part["share"]), f"{low} to {high}")
     console.print(table)
     if len(rows) > MOST_EXPLAINED:
-        console.print(f"and {len(rows) - MOST_EXPLAINED} more columns.", markup=False)
+        console.print(f"and {len(rows) - MOST_EXPLAINED} more columns.")
 
 
 def _effects(console: RichConsole, found: ComponentExploration) -> None:

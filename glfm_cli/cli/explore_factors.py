@@ -27,8 +27,8 @@ def show(found: FactorExploration, stdout: TextIO) -> None:
 def _show(console: RichConsole, found: FactorExploration) -> None:
     restarts = counted(len(found.posterior.chains), "restart")
     sizes = f"{counted(len(found.rows), 'row')}, {counted(len(found.columns), 'column')}"
-    console.print(f"{sizes}, {restarts}, {found.seconds:.1f} s.", markup=False)
-    console.print(found.diagnostics.summary(), markup=False)
+    console.print(f"{sizes}, {restarts}, {found.seconds:.1f} s.")
+    console.print(found.diagnostics.summary())
     table = table_of(console, "Components", "", "share", "again")
     table.add_column("columns by weight", ratio=1)
     table.add_column("by lift", ratio=1)
@@ -38,7 +38,7 @@ def _show(console: RichConsole, found: FactorExploration) -> None:
         table.add_row(c.name, percent(c.share), again, *map(Text, named))
     console.print(table)
     if len(found.components) > MOST:
-        console.print(f"and {len(found.components) - MOST} more components.", markup=False)
+        console.print(f"and {len(found.components) - MOST} more components.")
     together = [pair for pair in found.pairs if pair.correlation > 0.0][: found.top]
     opposed = [pair for pair in found.pairs[::-1] if pair.correlation < 0.0][: found.top]
     for title, pairs in (("Come together", together), ("Exclude each other", opposed)):
@@ -52,7 +52,7 @@ def _show(console: RichConsole, found: FactorExploration) -> None:
             table.add_row(name, f"{pair.correlation:+.2f}", again, Text(words))
         console.print(table)
     if found.correlations.any() and not found.pairs:
-        console.print("No two components are more correlated than independent ones.", markup=False)
+        console.print("No two components are more correlated than independent ones.")
 
 
 def _named(found: FactorExploration, pair: CorrelatedPair) -> tuple[str, str]:

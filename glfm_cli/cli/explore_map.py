@@ -20,7 +20,7 @@ def show(found: MapExploration, stdout: TextIO) -> None:
     """Print what was found."""
     with page(stdout, WIDEST) as console:
         for line in found.headline():
-            console.print(line, markup=False)
+            console.print(line)
         _columns(console, found)
         _unusual(console, found)
 
@@ -38,7 +38,7 @@ def _columns(console: RichConsole, found: MapExploration) -> None:
     console.print(table)
     left = len(found.map.columns) - MOST_COLUMNS
     if left > 0:
-        console.print(f"and {left} more columns.", markup=False)
+        console.print(f"and {left} more columns.")
 
 
 def _unusual(console: RichConsole, found: MapExploration) -> None:

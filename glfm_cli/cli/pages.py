@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich import box
 from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from glfm_cli.cli.console import visible
+
+
+class _Paper(RichConsole):
+    """Shows texts as they are: no markup, and no control character that is not its own."""
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, str):
+            renderable = visible(renderable)
+        elif isinstance(renderable, Text):
+            renderable = renderable.copy()
+            renderable.plain = visible(renderable.plain)
+        return super().render(renderable, options)
 
 
 @contextmanager
@@ -19,7 +35,7 @@ def page(stdout: TextIO, widest: int) -> Iterator[RichConsole]:
     to_terminal = stdout.isatty()
     text = stdout if to_terminal else io.StringIO()
     width = min(RichConsole(file=stdout).width, widest)
-    yield RichConsole(file=text, highlight=False, width=width)
+    yield _Paper(file=text, highlight=False, markup=False, emoji=False, width=width)
     if isinstance(text, io.StringIO) and not to_terminal:
         stdout.writelines(line.rstrip() + "\n" for line in text.getvalue().splitlines())
 

@@ -108,7 +108,7 @@ def _report(
     if as_json:
         text = json.dumps(found.to_dict(), allow_nan=False, default=str) + "\n"
         if output is None or str(output) == "-":
-            console.result(text)
+            console.file(text)
         else:
             with atomic_write(output, "w") as file:
                 file.write(text)

@@ -35,7 +35,7 @@ def run(ctx: typer.Context, data: Data, output: Output = None, quiet: Quiet = Fa
         guess = guess_schema(table)
     text = guess.to_yaml("standard input" if data == "-" else data)
     if output is None or str(output) == "-":
-        console.result(text)
+        console.file(text)
         return
     with atomic_write(output, "w") as file:
         file.write(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,6 +24,7 @@ from glfm_cli.arrays import Array
 Gaps = tuple[Mapping[str, NDArray[np.bool_]], Mapping[str, NDArray[np.bool_]]]
 
 LONGEST = 1000
+DEEPEST = 300  # levels, each two calls when it is evaluated; a sum has one for every term
 _QUOTED = re.compile(r"`([^`]*)`")
 _EQUAL = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 _ARITHMETIC: dict[type, Callable[..., Any]] = {
@@ -157,28 +159,33 @@ class Formula:
 
     def _value(self, node: ast.expr, columns: Mapping[str, Array]) -> Any:
         match node:
+            case ast.Constant(value=int() | float() as number):
+                return np.float64(number)
             case ast.Constant():
                 return node.value
             case ast.Name():
                 return columns[self._column[node.id]]
             case ast.UnaryOp(op=ast.Not()):
-                return ~np.asarray(self._value(node.operand, columns))
+                return np.logical_not(self._value(node.operand, columns))
             case ast.UnaryOp():
-                return _ARITHMETIC[type(node.op)](self._value(node.operand, columns))
+                return _ARITHMETIC[type(node.op)](self._as_number(node.operand, columns))
             case ast.BinOp():
-                left, right = (self._value(side, columns) for side in (node.left, node.right))
-                left = np.asarray(left, dtype=np.float64)  # 1 / 0 is infinite then
-                return _ARITHMETIC[type(node.op)](left, right)
+                left = self._as_number(node.left, columns)
+                return _ARITHMETIC[type(node.op)](left, self._as_number(node.right, columns))
             case ast.Call():
-                found = [self._value(one, columns) for one in node.args]
+                found = [self._as_number(one, columns) for one in node.args]
                 return _FUNCTIONS[_called(node)](*found)
             case ast.BoolOp():
-                parts = [np.asarray(self._value(one, columns)) for one in node.values]
+                parts = np.broadcast_arrays(*(self._value(one, columns) for one in node.values))
                 both = isinstance(node.op, ast.And)
                 return (np.logical_and if both else np.logical_or).reduce(parts)
             case ast.Compare():
                 return self._compared(node, columns)
         raise AssertionError(ast.dump(node))
+
+    def _as_number(self, node: ast.expr, columns: Mapping[str, Array]) -> Array:
+        """Return the value of a part as float64: 1 where it is true, and 1 / 0 is infinite."""
+        return np.asarray(self._value(node, columns), dtype=np.float64)
 
     def _truth(
         self,
@@ -192,7 +199,8 @@ class Formula:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._truth(node.operand, columns, gaps, negated=not negated)
         if isinstance(node, ast.BoolOp):
-            parts = [self._truth(one, columns, gaps, negated=negated) for one in node.values]
+            truths = (self._truth(one, columns, gaps, negated=negated) for one in node.values)
+            parts = np.broadcast_arrays(*truths)
             decides = 0.0 if isinstance(node.op, ast.And) != negated else 1.0
             decided = np.any([part == decides for part in parts], axis=0)
             return np.where(decided, decides, np.sum(parts, axis=0) * 0.0 + 1.0 - decides)
@@ -208,7 +216,7 @@ class Formula:
             if isinstance(op, ast.In | ast.NotIn):
                 assert isinstance(side, ast.List | ast.Tuple)
                 among = [np.asarray(left == self._value(one, columns)) for one in side.elts]
-                is_in = np.logical_or.reduce(among)
+                is_in = np.logical_or.reduce(np.broadcast_arrays(*among))
                 found = found & (is_in if isinstance(op, ast.In) else ~is_in)
                 continue
             right = self._value(side, columns)
@@ -227,11 +235,14 @@ def parse_formula(text: str) -> Formula:
 @lru_cache(maxsize=256)
 def _parse(text: str) -> Formula:
     column: dict[str, str] = {}
+    stem = "column"
+    while stem in text:  # a word of the text would be taken for a column between backticks
+        stem += "_"
 
     def stand_in(match: re.Match[str]) -> str:
-        word = f"column_{len(column)}__"
+        word = f"{stem}{len(column)}__"
         column[word] = match[1]
-        return word
+        return f" {word} "
 
     try:
         tree = ast.parse(_QUOTED.sub(stand_in, text).strip(), mode="eval").body
@@ -338,11 +349,15 @@ def _called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
-def _check(node: ast.AST) -> None:
+def _check(node: ast.AST, depth: int = 0) -> None:
     """Raise ValueError unless a tree holds nothing but what formulas may have."""
+    if depth > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
     match node:
         case ast.Constant(value=bool()):
             raise ValueError("True and False are no values of columns")
+        case ast.Constant(value=int() | float() as value) if not abs(value) <= sys.float_info.max:
+            raise ValueError("a number in it is not below 1.8e308")
         case ast.Constant(value=int() | float() | str()) | ast.Name():
             return
         case ast.Call():
@@ -372,4 +387,4 @@ def _check(node: ast.AST) -> None:
         case _:
             raise ValueError("it may have numbers, columns, + - * / **, functions and comparisons")
     for part in parts:
-        _check(part)
+        _check(part, depth + 1)

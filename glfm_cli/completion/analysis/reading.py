@@ -30,6 +30,7 @@ _OF_SURVIVAL = (
     "The event is a column of two levels, of which the second says that it happened, one of 0 and "
     "1, or a condition.",
 )
+_MOST_CROSSED = 8  # factors of a * b * ..., each of which doubles the terms
 _OPEN, _CLOSED = "([", ")]"
 _SURVIVAL = re.compile(r"Surv\((.*)\)", flags=re.DOTALL)
 _LAW = re.compile(r"(normal|poisson|negbin)\((.*)\)", flags=re.DOTALL)
@@ -144,6 +145,8 @@ def _expanded(
     products = _split(summand, "*")
     if "" in products:  # as of x ** 2
         raise wrong(text, f"'{summand}' is no column", hint=habit(text, summand, columns))
+    if len(products) > _MOST_CROSSED:
+        raise wrong(text, f"it crosses {len(products)} factors by *, more than {_MOST_CROSSED}")
     parts = [
         tuple(_factor(text, one, columns) for one in _split(product, ":")) for product in products
     ]
