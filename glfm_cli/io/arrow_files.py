@@ -30,6 +30,8 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         raise TableError("is not a Parquet file", file=file, hint="Is its suffix right?")
     try:
         table = _read_parquet(data) if layout == "parquet" else _read_ipc(data)
+    except MemoryError:  # Arrow's own is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError):
         raise TableError(
             f"cannot be read as {_WHAT[layout]}: it is damaged, cut off or another kind of file",

@@ -106,6 +106,8 @@ def _sized(batches: Iterator[pa.Table], n_rows: int, file: str) -> Iterator[pa.T
                 table = pa.concat_tables(waiting)
                 yield table.slice(0, n_rows)
                 waiting, there = [table.slice(n_rows)], there - n_rows
+    except MemoryError:  # Arrow's own is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError) as error:
         raise TableError(
             f"cannot be read ({' '.join(str(error).split())[:120]})",

@@ -165,6 +165,8 @@ def _refusals(file: str) -> Iterator[None]:
     """Turn what Arrow cannot read into a TableError."""
     try:
         yield
+    except MemoryError:  # Arrow's own is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError) as error:
         raise TableError(
             f"cannot be read as Parquet ({' '.join(str(error).split())[:120]})",

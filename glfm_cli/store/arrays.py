@@ -88,7 +88,7 @@ def read_batches(buffer: pa.Buffer) -> Iterator[dict[str, Array]]:
             batch = pa.ipc.read_record_batch(message, schema)
             batch.validate(full=True)
             yield _from_batch(batch)
-    except Malformed:
+    except (Malformed, MemoryError):  # Arrow's own MemoryError is an ArrowException, too
         raise
     except (pa.ArrowException, EOFError, OSError, OverflowError, ValueError, struct.error) as error:
         raise Malformed(f"it is broken or cut off ({_first_line(error)})") from None
