@@ -129,6 +129,7 @@ def test_the_law_of_the_response_follows_its_column(
         ("y * n ~ x", "'y * n' is no column"),
         ("I(y - y) ~ x", "cannot be undone"),
         ("y ~ log(n)", "'log(n)' has no value in 1 row (the first: row 1), though"),
+        ("y ~ " + "x*" * 39 + "x", "it crosses 40 factors by *, more than 8"),
         ("log(y - 1) ~ x", "'log(y - 1)' has no value in 2 rows (the first: row 1)"),
     ],
 )
