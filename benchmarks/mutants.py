@@ -1285,7 +1285,7 @@ MUTANTS = {
         LINES,
     ),
     "an atom among the numbers": Mutant(
-        "latent/forest/lines.py", "np.where(z[d] == atom, 0.0, z[d])", "z[d]", LINES
+        "latent/forest/inputs.py", "np.where(x[p] == self.atom[p], 0.0, x[p])", "x[p]", LINES
     ),
     "donors forecast by a line that knows them": Mutant(
         "latent/forest/draw.py",

@@ -19,7 +19,7 @@ from glfm_cli.latent.forest import ForestConfig, ForestDraw, lines
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.draw import ForestLaw
 from glfm_cli.latent.forest.leaves import best_way
-from glfm_cli.latent.forest.lines import WEIGHTS, Inputs, Lines, log_evidence, ridge
+from glfm_cli.latent.forest.lines import WEIGHTS, Lines, log_evidence, ridge
 from glfm_cli.latent.forest.trees import grow, scaled
 from glfm_cli.latent.model import Sizes
 from glfm_cli.links.law import NormalMixture
@@ -45,7 +45,7 @@ def cells(n: int, seed: int = 0) -> Array:
 
 def test_a_regression_sees_numbers_codes_and_indicators() -> None:
     z = np.array([[1.5, 0.5], [-2.5, 0.25], [2.0, 0.0], [1.0, 0.0], [3.0, 1.0]])
-    x = Inputs.of(KINDS).see(z)
+    x = KINDS.inputs.see(z)
     first = [1.5, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 3.0]
     second = [0.5, 0.25, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
     assert x.tolist() == [first, second]

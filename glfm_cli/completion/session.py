@@ -30,7 +30,7 @@ from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets, with_known
 from glfm_cli.errors import StoreError, TypesMissingError, UsageError
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.inference.hidden_cells import recalibrate
+from glfm_cli.inference.hidden_cells import Folded, recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.inference.tasks import Runner, runner_of
@@ -160,11 +160,12 @@ class Session:
         recalibrated = forecasts or (self.store is not None and not self.partial)
         recalibrated = recalibrated and isinstance(self.data, Data)
         threads = self.sampling.threads or available_threads()
+        folded: Folded = {}
 
         def ready(posterior: Posterior) -> Posterior:
             if not recalibrated:
                 return posterior
-            return recalibrate(posterior, self.problem, threads=threads)
+            return recalibrate(posterior, self.problem, threads=threads, folded=folded)
 
         count = chain_count(self.plan, self.data, self.sampling.precision, ready)
 

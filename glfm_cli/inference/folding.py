@@ -34,6 +34,7 @@ def fold_in(
     seed: int,
     threads: int = 1,
     sweeps: int | None = None,
+    first: int = 0,
 ) -> Posterior:
     """Return the posterior of new rows under every draw of a fit.
 
@@ -43,21 +44,19 @@ def fold_in(
     threads : chains that are worked on at the same time
     sweeps : inner sweeps for each draw, each of which leaves the rows' exact conditional
         invariant; None for as many as the model needs
+    first : number of the first chain, each of which has random numbers of its own
 
     Returns: as many chains and draws. O(n S) memory for each thread, n K bits for each draw.
     Raises KeyboardInterrupt: at Ctrl-C.
     """
     model, together = problem.model, problem.layout != DENSE or problem.groups is not None
     if problem.n_rows <= BATCH or together or not isinstance(model, JoinsRows):
-        return _fold_batch(posterior, problem, seed=seed, threads=threads, sweeps=sweeps)
+        return _fold_batch(posterior, problem, seed, threads, sweeps, first)
     parts = []
     for number, start in enumerate(range(0, problem.n_rows, BATCH)):
         own = problem.take(np.arange(start, min(start + BATCH, problem.n_rows)))
-        parts.append(
-            _fold_batch(
-                posterior, own, seed=seed_of_batch(seed, number), threads=threads, sweeps=sweeps
-            )
-        )
+        of_batch = seed_of_batch(seed, number)
+        parts.append(_fold_batch(posterior, own, of_batch, threads, sweeps, first))
     chains = tuple(
         tuple(
             replace(same[0], latent=model.join_rows([draw.latent for draw in same]))
@@ -69,7 +68,12 @@ def fold_in(
 
 
 def _fold_batch(
-    posterior: Posterior, problem: Problem, *, seed: int, threads: int, sweeps: int | None
+    posterior: Posterior,
+    problem: Problem,
+    seed: int,
+    threads: int,
+    sweeps: int | None,
+    first: int,
 ) -> Posterior:
     stop = threading.Event()
     parts = [_of_chain(posterior, problem, index) for index in range(len(posterior.chains))]
@@ -81,9 +85,10 @@ def _fold_batch(
         ours, own = parts[index]
         usual = own.model.inner_sweeps if isinstance(own.model, StartsNear) else SWEEPS
         n_sweeps = usual if sweeps is None else sweeps
+        streams = Streams(seed, first + index)
         if values[index]:
-            return lambda: _fold_values(ours, own, index, seed, n_sweeps, stop)
-        return lambda: _fold_chain(ours, own, index, starts, scores, seed, n_sweeps, stop)
+            return lambda: _fold_values(ours, own, index, streams, n_sweeps, stop)
+        return lambda: _fold_chain(ours, own, index, starts, scores, streams, n_sweeps, stop)
 
     jobs = [job(index) for index in range(len(posterior.chains))]
     chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
@@ -120,11 +125,11 @@ def _fold_values(
     posterior: Posterior,
     problem: Problem,
     index: int,
-    seed: int,
+    streams: Streams,
     sweeps: int,
     stop: threading.Event,
 ) -> tuple[Draw, ...]:
-    model, streams = problem.model, Streams(seed, index)
+    model = problem.model
     assert sees_values(model)
     drawn = []
     for number, draw in enumerate(posterior.chains[index]):
@@ -142,11 +147,11 @@ def _fold_chain(
     index: int,
     starts: list[Array],
     scores: Callable[[], RowScores],
-    seed: int,
+    streams: Streams,
     sweeps: int,
     stop: threading.Event,
 ) -> tuple[Draw, ...]:
-    model, streams = gaussian(posterior.model), Streams(seed, index)
+    model = gaussian(posterior.model)
     cells = empty_cells(problem, block=problem.n_rows)
     drawn = []
     for number, draw in enumerate(posterior.chains[index]):

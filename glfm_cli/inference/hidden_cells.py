@@ -26,7 +26,7 @@ from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.corrections import fit_powers, fit_tilts
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.gap_runs import cells_in_runs, in_time, series_order, worth
-from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import KNOTS, LEAST, Recalibration, sd_of
 from glfm_cli.inference.resuming import regrown, resumed
 from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
@@ -46,14 +46,19 @@ SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
 OF_REGROWN = 2  # of models whose draws take longer than sweeps, or one of many rows
 
 Hidden = dict[int, tuple[Array, Array]]  # by column: places among the rows, true values
+Chains = tuple[tuple[Draw, ...], ...]
+Folded = dict[int, tuple[Chains, Chains]]  # by time: draws, and those given fewer cells
 
 
-def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> Posterior:
+def recalibrate(
+    posterior: Posterior, problem: Problem, *, threads: int = 1, folded: Folded | None = None
+) -> Posterior:
     """Return the posterior with its forecasts recalibrated by those of observed cells.
 
     posterior : draws given the cells of `problem`
     problem : the cells; `link_config.recalibrate` False leaves the posterior as it is
     threads : chains that are worked on at the same time; the result does not depend on it
+    folded : in-out; what was found of these chains before there were as many, which saves time
 
     Returns: the same draws. Columns of numbers and of levels have a correction each; those where
         one value takes most cells have none. O(ROWS DRAWS) times the cost of
@@ -64,7 +69,10 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
         return posterior
     all_rows = problem.n_rows <= ALL_ROWS or series_order(problem) is not None
     times = OF_MANY if problem.groups is None and problem.n_rows > ROWS and all_rows else TIMES
-    parts = [without_cells(posterior, problem, time, threads=threads) for time in range(times)]
+    parts = [
+        without_cells(posterior, problem, time, threads=threads, done=folded)
+        for time in range(times)
+    ]
     truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in parts[0][1]}
     truth = {d: x for d, x in truth.items() if x.size}
     weights = None
@@ -130,12 +138,17 @@ def stacked_forecasts(
 
 
 def without_cells(
-    posterior: Posterior, problem: Problem, time: int = 0, *, threads: int = 1
+    posterior: Posterior,
+    problem: Problem,
+    time: int = 0,
+    *,
+    threads: int = 1,
+    done: Folded | None = None,
 ) -> tuple[Posterior, Hidden]:
     """Return draws of some rows given but a part of their observed cells, and the hidden ones.
 
     Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part. Of few
-    rows nothing else in the draws has seen those, either.
+    rows nothing else in the draws has seen those, either. `done` is that of `recalibrate`.
     """
     series = series_order(problem)
     rows, chosen = _chosen(problem, time, series)
@@ -168,16 +181,31 @@ def without_cells(
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     sweeps = int(np.clip(ROW_SWEEPS // max(problem.n_rows, 1), SWEEPS, MOST_SWEEPS))
-    how = {"seed": time, "sweeps": sweeps, "draws": OF_RESUMED, "threads": threads}
+    before = () if done is None else _known(done.get(time, ((), ())), thinned.chains)
+    new = replace(thinned, chains=thinned.chains[len(before) :])
+    how = {"seed": time, "threads": threads, "first": len(before)}
+    length = {"sweeps": sweeps, "draws": OF_RESUMED}
     if groups is None and rows.size == problem.n_rows:
-        folded = resumed(thinned, again, **how)
+        folded = resumed(new, again, **length, **how)
     else:
-        folded = fold_in(thinned, again, seed=time, threads=threads)
+        folded = fold_in(new, again, **how)
     if series is not None:
         whole = tuple(_with(x, rows, part) for x, part in zip(problem.xs, xs, strict=True))
-        how["draws"] = OF_REGROWN if rows.size == problem.n_rows else 1
-        folded = regrown(folded, thinned, replace(problem, xs=whole), rows, **how)
+        length["draws"] = OF_REGROWN if rows.size == problem.n_rows else 1
+        folded = regrown(folded, new, replace(problem, xs=whole), rows, **length, **how)
+    folded = replace(folded, chains=before + folded.chains)
+    if done is not None:
+        done[time] = thinned.chains, folded.chains
     return folded, hidden
+
+
+def _known(found: tuple[Chains, Chains], chains: Chains) -> Chains:
+    """Return what was found of the first of some chains, where they are the same draws."""
+    same = [
+        len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+        for one, other in zip(found[0], chains, strict=False)
+    ]
+    return found[1] if all(same) and len(same) == len(found[0]) else ()
 
 
 def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, Array]:

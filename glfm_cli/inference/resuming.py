@@ -32,6 +32,7 @@ def resumed(
     sweeps: int,
     draws: int,
     threads: int = 1,
+    first: int = 0,
 ) -> Posterior:
     """Return draws of a problem with fewer observed cells, of chains that go on from one.
 
@@ -40,18 +41,22 @@ def resumed(
         from one have their rows folded in, and no more.
     sweeps : of a chain before the first of its `draws`; a tenth of them lies between two
     seed : the result depends on it, and not on `threads`
+    first : number of the first chain, each of which has random numbers of its own
 
     Raises KeyboardInterrupt: at Ctrl-C; NumericalError: the model's numbers broke down.
     """
     stop = threading.Event()
     goes_on = [_goes_on(problem, which) for which in posterior.groups]
     starts = [c[-1:] if on else c for c, on in zip(posterior.chains, goes_on, strict=True)]
-    folded = fold_in(replace(posterior, chains=tuple(starts)), problem, seed=seed, threads=threads)
+    again = replace(posterior, chains=tuple(starts))
+    folded = fold_in(again, problem, seed=seed, threads=threads, first=first)
+    after = _before_draws(sweeps, draws)
 
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
         if not goes_on[index]:
             return lambda: folded.chains[index]
-        return lambda: _resumed(folded, problem, index, seed, _before_draws(sweeps, draws), stop)
+        streams = Streams(seed_of_batch(seed, 1), first + index)
+        return lambda: _resumed(folded, problem, index, streams, after, stop)
 
     jobs = [job(index) for index in range(len(folded.chains))]
     chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
@@ -70,6 +75,7 @@ def regrown(
     sweeps: int,
     draws: int,
     threads: int = 1,
+    first: int = 0,
 ) -> Posterior:
     """Return draws of some rows, in which models that look at neighbours have forgotten cells.
 
@@ -87,7 +93,8 @@ def regrown(
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
         if not regrow[index]:
             return lambda: folded.chains[index]
-        return lambda: _resumed(starts, problem, index, seed, after, stop, rows)
+        streams = Streams(seed_of_batch(seed, 1), first + index)
+        return lambda: _resumed(starts, problem, index, streams, after, stop, rows)
 
     jobs = [job(index) for index in range(len(regrow))]
     chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
@@ -115,7 +122,7 @@ def _resumed(
     folded: Posterior,
     problem: Problem,
     index: int,
-    seed: int,
+    streams: Streams,
     after: Sequence[int],
     stop: threading.Event,
     rows: Array | None = None,
@@ -124,7 +131,6 @@ def _resumed(
     (draw,), which, model = folded.chains[index], folded.groups[index], problem.model
     candidates = model if isinstance(model, Candidates) else None
     own = draw if candidates is None else replace(draw, latent=candidates.own(draw.latent))
-    streams = Streams(seed_of_batch(seed, 1), index)
     chain = resume_chain(_of_chain(problem, which), own, streams)
     regrow, found = chain.model if isinstance(chain.model, Regrows) else None, list[Draw]()
     for sweeps in after:

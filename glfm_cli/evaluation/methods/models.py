@@ -17,7 +17,7 @@ from glfm_cli.completion.estimates import point
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data, level_numbers
 from glfm_cli.evaluation.task import AT, HiddenTask, Prediction, TakesAll
-from glfm_cli.inference.hidden_cells import recalibrate
+from glfm_cli.inference.hidden_cells import Folded, recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.inference.sampling import Plan, Run, sample
@@ -112,11 +112,12 @@ class ModelMethod(TakesAll):
         """Return the draws given the observed cells."""
         data = self.seen(task.data)
         problem, plan = self.prepare(task.table, task.schema, data, seed=task.seed)
+        folded: Folded = {}
 
         def ready(posterior: Posterior) -> Posterior:
             if not isinstance(data, Data):
                 return posterior
-            return recalibrate(posterior, problem, threads=task.threads)
+            return recalibrate(posterior, problem, threads=task.threads, folded=folded)
 
         count = chain_count(plan, data, None, ready)
         run = sample(

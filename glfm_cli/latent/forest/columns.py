@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import SchemaError
+from glfm_cli.latent.forest.inputs import Inputs
 from glfm_cli.links.link import Link
 from glfm_cli.links.observation import Counting, of_levels
 from glfm_cli.links.two_part import TwoPartLink
@@ -55,6 +57,11 @@ class Kinds:
             np.array(atom),
             np.array(noise),
         )
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What regressions see of the columns."""
+        return Inputs.of(self.levels, self.nominal, self.atom)
 
     def take(self, columns: Array) -> Kinds:
         """Return those of some of the columns."""

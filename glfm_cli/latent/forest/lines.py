@@ -18,58 +18,14 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.inputs import Inputs
 from glfm_cli.latent.model import take
 
-MOST_INPUTS = 400  # of more columns and levels there are no lines
 ROWS, STEP_ROWS = 2_000, 1_000  # by which a line is fitted, at most, and in a step of a chain
 BLOCK = 10_000  # rows whose inputs are held at once
 WEIGHTS = np.logspace(-6.0, 2.0, 33)  # of the ridge, in rows of one deviation
 BEYOND = 1.0  # what was observed a line may go
 LEAST_FREE = 1e-3  # one less a leverage
-
-
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """What a regression sees of cells: numbers, codes of ordered levels, and indicators.
-
-    column : (P,) int64, of which column each input is
-    value : (P,) float64, the cell of which it is the indicator; NaN: it is the cell itself
-    atom : (P,) float64, the cell that is not one number among others, seen as 0; NaN for none
-    """
-
-    column: Array
-    value: Array
-    atom: Array
-
-    @classmethod
-    def of(cls, kinds: Kinds) -> Inputs:
-        """Return those of all columns."""
-        found: list[tuple[int, float, float]] = []
-        for d, levels in enumerate(kinds.levels.tolist()):
-            atom = float(kinds.atom[d])
-            if kinds.nominal[d]:
-                found += [(d, float(level), np.nan) for level in range(levels == 2, levels)]
-            else:
-                found.append((d, np.nan, atom))
-            if not np.isnan(atom):
-                found.append((d, atom, np.nan))
-        column, value, atoms = np.array(found).reshape(-1, 3).T
-        return cls(column.astype(np.int64), value, atoms)
-
-    @property
-    def too_many(self) -> bool:
-        """Return whether regressions on them would cost more than trees."""
-        return self.column.size > MOST_INPUTS
-
-    def see(self, z: Array) -> Array:
-        """Return the inputs (n, P) of rows whose cells are z (D, n)."""
-        x = np.empty((self.column.size, z.shape[1]))
-        for p, (d, value, atom) in enumerate(zip(self.column, self.value, self.atom, strict=True)):
-            if not np.isnan(value):
-                x[p] = z[d] == value
-            else:
-                x[p] = z[d] if np.isnan(atom) else np.where(z[d] == atom, 0.0, z[d])
-        return x.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +47,7 @@ class Lines:
     @classmethod
     def none(cls, kinds: Kinds, rows: int) -> Lines:
         """Return no lines, of a fit of so many rows."""
-        inputs, place = Inputs.of(kinds), np.full(kinds.levels.size, -1, dtype=np.int64)
+        inputs, place = kinds.inputs, np.full(kinds.levels.size, -1, dtype=np.int64)
         weight, ends = np.zeros((0, inputs.column.size + 1)), np.zeros((0, 2))
         return cls(inputs, place, weight, ends, np.zeros((0, rows), dtype=np.float32))
 
@@ -168,7 +124,7 @@ class Lines:
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], kinds: Kinds, rows: int) -> Lines:
         """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
-        inputs, D = Inputs.of(kinds), kinds.levels.size
+        inputs, D = kinds.inputs, kinds.levels.size
         place = take(arrays, "line", np.int64, (D,))
         has = place >= 0
         n = int(has.sum())
@@ -185,7 +141,7 @@ class Lines:
 
 def may_have(kinds: Kinds) -> Array:
     """Return which columns (D,) may have a line: those of numbers alone."""
-    return (kinds.levels == 0) & np.isnan(kinds.atom) & (not Inputs.of(kinds).too_many)
+    return (kinds.levels == 0) & np.isnan(kinds.atom) & (not kinds.inputs.too_many)
 
 
 def ridge(x: Array, y: Array) -> tuple[float, Array, Array]:

@@ -17,7 +17,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.config import ForestConfig
-from glfm_cli.latent.forest.lines import STEP_ROWS, Inputs, Lines
+from glfm_cli.latent.forest.lines import STEP_ROWS, Lines
 from glfm_cli.latent.forest.trees import Trees, draw_cells, grow, scaled
 from glfm_cli.latent.model import take
 
@@ -34,7 +34,7 @@ def twins_of(z: Array, seen: Array, kinds: Kinds, share: float) -> list[Array]:
 
     Of a column of levels what they explain is corrected for how many there are.
     """
-    D, inputs = len(z), Inputs.of(kinds)
+    D, inputs = len(z), kinds.inputs
     if inputs.too_many:
         return [NOBODY] * D
     rows = np.arange(0, z.shape[1], -(-z.shape[1] // ROWS))
