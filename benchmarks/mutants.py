@@ -439,9 +439,17 @@ MUTANTS = {
     ),
     "hidden cells in view of the sweeps": Mutant(
         "inference/hidden_cells.py",
-        "resumed(thinned, again,",
-        "resumed(thinned, problem,",
+        "resumed(new, again,",
+        "resumed(new, problem,",
         RESUMING,
+    ),
+    "chains that come later with random numbers of the first": Mutant(
+        "inference/hidden_cells.py", '"first": len(before)}', '"first": 0}',
+        "tests/test_stacking.py",
+    ),
+    "what was found of other draws taken for theirs": Mutant(
+        "inference/hidden_cells.py", "all(a is b for a, b in zip(one, other, strict=True))",
+        "True", "tests/test_stacking.py",
     ),
     "missing cells at their means": Mutant(
         "inference/resuming.py",
@@ -460,8 +468,8 @@ MUTANTS = {
     ),
     "tilts the wrong way": Mutant(
         "inference/corrections.py",
-        "tensordot(softmax(log_odds)",
-        "tensordot(-softmax(log_odds)",
+        "tensordot(softmax(np.log(chance)",
+        "tensordot(-softmax(np.log(chance)",
         "tests/test_corrections.py",
     ),
     "sds before the correction": Mutant(
@@ -526,8 +534,8 @@ MUTANTS = {
     ),
     "evidence of tilts whatever the width of their prior": Mutant(
         "inference/corrections.py",
-        " - np.log(precision[free]).sum())",
-        ")",
+        "    log_det -= np.sum(np.log(np.where(free, precision, 1.0)), axis=1)\n",
+        "",
         "tests/test_corrections.py",
     ),
     "powers that certainty changes the wrong way": Mutant(

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
+from scipy.optimize import minimize
 
 from glfm_cli import impute
 from glfm_cli.inference.corrections import (
@@ -19,6 +21,7 @@ from glfm_cli.inference.corrections import (
     POWER_SD,
     TILT_PRIOR,
     Binned,
+    _modes,
     fit_powers,
     fit_tilt,
     fit_tilts,
@@ -42,6 +45,35 @@ def places_of(b: tuple[float, ...], n: int, seed: int) -> np.ndarray:
     """Where n values lie in forecasts that call for the tilt b."""
     mass = np.cumsum(np.exp(log_tilt(np.array(b), polynomials(GRID))))
     return np.interp(np.random.default_rng(seed).random(n), mass / mass[-1], GRID)
+
+
+@pytest.mark.parametrize("slope", [None, 0.5])
+def test_a_tilt_is_the_likeliest_under_its_prior(slope: float | None) -> None:
+    """One prior, whose mean is not 0: found by another method, which knows no derivatives."""
+    u, log_sd = places_of((1.0, -0.8, 0.3, 0.0), 30, 4), np.repeat([-1.0, -0.5, 0.0], 10)
+    mean, sd, degree = np.array([-0.5, 0.4, 0.0, 0.2]), 0.2, 1.0 / np.sqrt(np.arange(1, 5))
+    f, grid = polynomials(u), np.linspace(0.0, 1.0, 2001)
+    every, bend = polynomials(grid), -1.0 / 3.0  # where the slope ends, of the only bend asked for
+
+    def loss(theta: np.ndarray) -> float:
+        own, more = theta[:4], np.append(theta[4:], np.zeros(8 - theta.size))
+        b = own[:, None] + more[:, None] * np.minimum(log_sd - bend, 0.0)
+        mass = trapezoid(np.exp(np.tensordot(b.T, every, 1)), grid, axis=1)
+        away = np.sum(((own - mean) / (sd * degree)) ** 2)
+        if slope is not None:
+            away += np.sum((more / (slope * degree)) ** 2)
+        return float(np.log(mass).sum() - np.sum(b * f) + 0.5 * away)
+
+    start = np.append(mean, np.zeros(0 if slope is None else 4))
+    best = minimize(loss, start, method="Powell", options={"xtol": 1e-8, "ftol": 1e-12}).x
+    cells = Binned.of(u, np.exp(log_sd))
+    low, high = cells.ends
+    x = np.array([np.column_stack([np.ones(3), np.minimum(cells.log_sd - bend, 0.0)])])
+    sds_of = np.zeros((1, 2, 4))
+    sds_of[0, 0], sds_of[0, 1] = sd * degree, 0.0 if slope is None else slope * degree
+    theta, _ = _modes(cells, x, np.array([[mean, np.zeros(4)]]), sds_of)
+    np.testing.assert_allclose(theta.ravel()[: best.size], best, atol=2e-5)
+    assert (low, high) == (-1.0, 0.0)
 
 
 def sds(n: int, seed: int = 0) -> np.ndarray:

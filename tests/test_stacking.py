@@ -18,7 +18,12 @@ from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains, hidden_cells
 from glfm_cli.inference.chain_means import ChainMeans, within_candidates
-from glfm_cli.inference.hidden_cells import recalibrate, stacked_forecasts, without_cells
+from glfm_cli.inference.hidden_cells import (
+    Folded,
+    recalibrate,
+    stacked_forecasts,
+    without_cells,
+)
 from glfm_cli.inference.joint_draws import FINE, JointDraws, _move_numbers
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import _contrasts, measure_precision
@@ -348,6 +353,34 @@ def test_hidden_cells_are_forecast_by_some_draws_of_every_chain(
     folded, hidden = without_cells(many, again)
     assert {len(chain) for chain in folded.chains} == {3}
     assert max(at.max() for at, _ in hidden.values()) < 1000  # places among those taken
+
+
+def test_chains_that_come_later_leave_what_was_found_of_the_first(
+    problem: Problem, posterior: Posterior
+) -> None:
+    folded: Folded = {}
+    chains = (posterior.chains * 3)[:9]  # as many draws of each, from six chains on
+    first = replace(posterior, chains=chains[:7])
+    recalibrate(first, problem, folded=folded)
+    found = {time: part for time, (_, part) in folded.items()}
+    every = replace(posterior, chains=chains)
+    after = recalibrate(every, problem, folded=folded).recalibration
+    assert sorted(folded) == [0, 1, 2, 3]
+    for time, part in found.items():
+        again = folded[time][1]
+        assert len(again) == 9
+        assert all(one is other for one, other in zip(part, again, strict=False))
+    at_once = recalibrate(every, problem).recalibration
+    assert after is not None
+    assert at_once is not None
+    np.testing.assert_array_equal(after.weights, at_once.weights)
+    np.testing.assert_array_equal(after.tilts, at_once.tilts)
+    others = replace(posterior, chains=chains[::-1])
+    of_others = recalibrate(others, problem, folded=folded).recalibration
+    alone = recalibrate(others, problem).recalibration
+    assert of_others is not None
+    assert alone is not None
+    np.testing.assert_array_equal(of_others.weights, alone.weights)
 
 
 def test_of_a_thousand_rows_and_more_all_are_taken_fewer_times(

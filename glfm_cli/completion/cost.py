@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 import glfm_cli.inference.chains as chains
-from glfm_cli.completion.efforts import EFFORTS
+from glfm_cli.completion.efforts import EFFORTS, paced
 from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.matrix.matrix import configured
 from glfm_cli.completion.prepare import plan_of
 from glfm_cli.completion.session import Session
 from glfm_cli.encoding import Data
-from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.pace import Pace
 from glfm_cli.inference.sampling import Plan
-from glfm_cli.latent.capabilities import Candidates
-from glfm_cli.latent.model import Problem
 from glfm_cli.options import Sampling
 
 
@@ -28,12 +23,13 @@ def estimate_cost(session: Session) -> dict[str, Any]:
     """Return sizes and missing cells, and seconds and megabytes that a run would need.
 
     Of a new run also what each effort is, and its seconds.
-    The time is that of a few sweeps of one chain, measured now; early sweeps have few features,
-    so that it errs on the low side. The memory is counted from the sizes of state and draws.
+    The time is that of a few sweeps of one chain, and of hiding cells from it once, measured now;
+    early sweeps have few features, so that it errs on the low side. Where there may be more chains,
+    that of all of them, too. The memory is counted from the sizes of state and draws.
     """
     data, plan, problem = session.data, session.plan, session.problem
     threads = session.sampling.threads or available_threads()
-    pace = _pace(problem, plan)
+    pace = Pace.of(problem, plan, corrected=isinstance(data, Data))
     n_rows, n_latent = problem.n_rows, spans_of(problem.links)[-1][1]
     cells = n_rows * len(problem.links)  # of a matrix given by triplets, those that are observed
     if isinstance(data, Data):
@@ -45,6 +41,7 @@ def estimate_cost(session: Session) -> dict[str, Any]:
         state = CELL_BYTES * cells + pace.draw_bytes
     kept = plan.chains * plan.draws * pace.draw_bytes
     at_once = min(threads, plan.chains)
+    most = pace.seconds(plan.with_most_chains(), threads)
     efforts = {} if session.saving.resume else _efforts(session, pace, threads)
     return {
         **sizes,
@@ -55,67 +52,29 @@ def estimate_cost(session: Session) -> dict[str, Any]:
         "draws": chains.n_kept(problem, plan.chains, plan.draws),
         "threads": at_once,
         "seconds": pace.seconds(plan, threads),
+        **({} if plan.most_chains is None else {"most_seconds": most}),
         "megabytes": (at_once * state + kept + 8 * cells) / 2**20,
         **({"efforts": efforts} if efforts else {}),
     }
 
 
-FEWEST, LONGEST = 2, 0.2  # sweeps by which a chain's pace is told, and seconds for more of them
 CELL_BYTES = 60  # of the state of a chain, for each observed cell of a matrix
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """How long a sweep of a chain and keeping a draw take, and how large that is.
-
-    Where a chain keeps some draws alone, the others take nothing; of candidates it is the mean.
-    """
-
-    per_sweep: float
-    per_draw: float
-    draw_bytes: float
-
-    def seconds(self, plan: Plan, threads: int) -> float:
-        """Return the time that all chains take, side by side."""
-        one = self.per_sweep * plan.sweeps + self.per_draw * plan.draws
-        return one * -(-plan.chains // min(threads, plan.chains))
-
-
-def _pace(problem: Problem, plan: Plan) -> _Pace:
-    model, turns = problem.model, [0] * plan.chains
-    if isinstance(model, Candidates):
-        turns = [model.turn(problem, index) for index in range(plan.chains)]
-    with one_blas_thread():  # as in the run
-        found = {which: _pace_of(problem, plan, turns.index(which)) for which in set(turns)}
-    return _Pace(*np.mean([astuple(found[which]) for which in turns], axis=0).tolist())
-
-
-def _pace_of(problem: Problem, plan: Plan, index: int) -> _Pace:
-    chain, every = chains.start(problem, plan.seed, index), chains.kept_of(problem, index)
-    began = time.monotonic()
-    sweeps = 0
-    while sweeps < FEWEST or (time.monotonic() - began < LONGEST and sweeps < plan.sweeps):
-        chain.sweep(adapt=True)
-        sweeps += 1
-    per_sweep = (time.monotonic() - began) / sweeps
-    began = time.monotonic()
-    draw = problem.model.pack(chain.keep().latent)
-    per_draw = time.monotonic() - began
-    n_bytes = sum(array.nbytes for array in draw.values())
-    return _Pace(per_sweep, per_draw / every, n_bytes / every)
-
-
-def _efforts(session: Session, pace: _Pace, threads: int) -> dict[str, dict[str, Any]]:
+def _efforts(session: Session, pace: Pace, threads: int) -> dict[str, dict[str, Any]]:
     """Return length and seconds of each effort, beside the other options."""
     found = {}
     for name in EFFORTS:
-        plan = _plan_of(session.data, replace(session.sampling, effort=name))
+        sampling = replace(session.sampling, effort=name)
+        plan = _plan_of(session.data, sampling)
+        settings = paced(sampling, session.problem.model.name).settings or {}
+        corrected = bool(settings.get("recalibrate", True))
         if session.plan.most_chains is None:  # all that there may be are taken at once
             plan = plan.with_most_chains()
         found[name] = {
             "chains": plan.chains,
             "sweeps": plan.sweeps,
-            "seconds": pace.seconds(plan, threads),
+            "seconds": pace.seconds(plan, threads, corrected=corrected),
         }
     return found
 

@@ -96,8 +96,9 @@ def with_folding(costs: dict[str, Any], folding: FoldingCost, held: int) -> dict
     """
     seconds = folding.seconds
     row_bytes = folding.row_bytes + 8 * costs["modelled_columns"]
+    times = ("seconds", "most_seconds")
     longer = {
-        "seconds": costs["seconds"] + seconds,
+        **{name: costs[name] + seconds for name in times if name in costs},
         "megabytes": costs["megabytes"] + row_bytes * held / 2**20,
     }
     efforts = {

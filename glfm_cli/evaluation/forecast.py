@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from statistics import median
 
 import glfm_cli.inference.chains as chains
+from glfm_cli.encoding import Data
 from glfm_cli.evaluation.jobs import Bench, Job
 from glfm_cli.evaluation.methods.counts import Unigram
 from glfm_cli.evaluation.methods.means import UnitMean
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.methods.simple import Mean, RandomValue
 from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.pace import Pace
 from glfm_cli.inference.posterior import Posterior
 
-_TRIAL_SECONDS = 0.5  # of sweeps that are timed for each model
-_LEAST_SWEEPS = 5
 _TRIAL_DRAWS = 8  # whose predictives are timed; from there on the time grows in proportion
 
 
@@ -69,22 +69,13 @@ def _time_model(bench: Bench, method: ModelMethod, rate: float) -> float:
     problem, plan = method.prepare(
         bench.table, bench.schema, method.seen(task.data), seed=bench.seed
     )
-    chain = chains.start(problem, plan.seed, 0)
-    began = time.monotonic()
-    sweeps = 0
-    while sweeps < _LEAST_SWEEPS or time.monotonic() - began < _TRIAL_SECONDS:
-        chain.sweep(adapt=True)
-        sweeps += 1
-        if sweeps == plan.sweeps:
-            break
-    per_sweep = (time.monotonic() - began) / sweeps
-    turns = -(-plan.chains // min(bench.threads, plan.chains))
-    n_draws = plan.chains * plan.draws
+    pace = Pace.of(problem, plan, corrected=isinstance(task.data, Data))
+    n_draws = chains.n_kept(problem, plan.chains, plan.draws)
     n_tried = min(n_draws, _TRIAL_DRAWS)
-    draws = (chain.keep(),) * n_tried
+    draws = (chains.start(problem, plan.seed, 0).keep(),) * n_tried
     began = time.monotonic()
     method.answer(Posterior(problem.model, problem.links, spans_of(problem.links), (draws,)), task)
     scoring = (time.monotonic() - began) * n_draws / n_tried
-    sampling = per_sweep * plan.sweeps * turns
+    sampling = pace.seconds(plan, bench.threads)
     limit = method.sampling.time_limit
     return scoring + (sampling if limit is None else min(sampling, limit))

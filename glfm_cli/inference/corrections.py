@@ -99,14 +99,15 @@ def fit_tilts(
     """
     each = {d: 1.0 if counts is None else float(counts[d]) for d in places}
     cells = {d: Binned.of(u, sds[d], each[d]) for d, u in places.items()}
-    own = {d: part.uncertain() for d, part in cells.items()}
+    own = [part.uncertain() for part in cells.values()]
+    total = np.array([one.total for one in own])
+    n = np.array([one.n for one in own])
     found = {}
-    for d, part in cells.items():
-        others = [one for e, one in own.items() if e != d]
-        shared = np.zeros(DECAY.size)
-        if others:
-            total, n = (sum(one[i] for one in others) for i in (1, 2))
-            together = Binned(np.zeros(1), EVEN * total, np.asarray(n), np.zeros(2))
+    for k, (d, part) in enumerate(cells.items()):
+        shared, others = np.zeros(DECAY.size), np.arange(len(own)) != k
+        if others.any():
+            of_others = EVEN * total[others].sum(axis=0), n[others].sum(axis=0)
+            together = Binned(np.zeros(1), *of_others, np.zeros(2))
             shared = fit_tilt(together, SHARED_PRIOR, shared, NO_SLOPE)[-1]
         found[d] = fit_tilt(part, TILT_PRIOR, shared), part.ends
     return found
@@ -119,7 +120,7 @@ def fit_tilt(cells: Binned, prior: Prior, shared: Array, slopes: Prior = SLOPE_P
     """
     low, high = cells.ends
     knots = np.linspace(low, high, KNOTS)
-    log_odds, curves = [], []
+    chance, bends, means, sds = [], [], [], []
     for kind, probability in prior.items():
         mean, sd = np.zeros((2, DECAY.size)), np.zeros((2, DECAY.size))
         if kind != "none":
@@ -127,14 +128,17 @@ def fit_tilt(cells: Binned, prior: Prior, shared: Array, slopes: Prior = SLOPE_P
         if not isinstance(kind, str):
             sd[0] = kind * DECAY
         for slope, share in slopes.items():
-            bends, sd[1] = BENDS[-1:], 0.0
+            here, sd[1] = BENDS[-1:], 0.0
             if not isinstance(slope, str):
-                bends, sd[1] = BENDS, slope * DECAY
-            for bend in low + (high - low) * bends:
-                theta, evidence = _mode(cells, _basis(cells.log_sd, bend), mean, sd.copy())
-                log_odds.append(np.log(probability * share / bends.size) + evidence)
-                curves.append(_basis(knots, bend) @ theta)
-    return np.tensordot(softmax(log_odds), np.array(curves), 1)
+                here, sd[1] = BENDS, slope * DECAY
+            chance += [probability * share / here.size] * here.size
+            bends += (low + (high - low) * here).tolist()
+            means += [mean] * here.size
+            sds += [sd.copy()] * here.size
+    x = np.array([_basis(cells.log_sd, bend) for bend in bends])
+    thetas, evidence = _modes(cells, x, np.array(means), np.array(sds))
+    curves = np.array([_basis(knots, bend) for bend in bends]) @ thetas
+    return np.tensordot(softmax(np.log(chance) + evidence), curves, 1)
 
 
 def _basis(log_sd: Array, bend: float) -> Array:
@@ -142,39 +146,56 @@ def _basis(log_sd: Array, bend: float) -> Array:
     return np.column_stack([np.ones_like(log_sd), np.minimum(log_sd - bend, 0.0)])
 
 
-def _mode(cells: Binned, x: Array, mean: Array, sd: Array) -> tuple[Array, float]:
-    """Return the likeliest theta (2, 4) of b = x theta, and the log of its prior's evidence.
+def _modes(cells: Binned, x: Array, mean: Array, sd: Array) -> tuple[Array, Array]:
+    """Return the likeliest theta (C, 2, 4) of b = x theta, and the logs of evidence (C,).
 
-    x : (J, 2);  mean, sd : (2, 4) of the normal prior; an sd of 0 holds theta at the mean
+    Of C priors, each by itself.
+    x : (C, J, 2);  mean, sd : (C, 2, 4) of normal priors; an sd of 0 holds theta at the mean
     """
-    free = sd.ravel() > 0.0
-    precision = np.zeros(sd.size)
-    precision[free] = sd.ravel()[free] ** -2
-    theta, log_det = mean, 0.0
-    mass, moments, covariance = tilt_moments(x @ theta)
+    n_priors, size = len(x), mean[0].size
+    sd = sd.reshape(n_priors, size)
+    free = sd > 0.0
+    precision = np.where(free, np.where(free, sd, 1.0) ** -2, 0.0)
+    held = np.eye(size) * ~free[:, None]  # in the place of their curvature
+    both = free[:, :, None] & free[:, None, :]
 
-    def loss(theta: Array, mass: Array) -> float:
-        away = 0.5 * float(precision @ (theta - mean).ravel() ** 2)
-        return float(cells.n @ mass) - float(np.sum((x @ theta) * cells.total)) + away
+    def at(theta: Array, which: Array) -> tuple[Array, Array, Array]:
+        """Return the losses of some priors, and the moments of the tilts."""
+        b = x[which] @ theta
+        mass, moments, covariance = tilt_moments(b.reshape(-1, DECAY.size))
+        away = (theta - mean[which]).reshape(-1, size)
+        loss = mass.reshape(b.shape[:2]) @ cells.n - np.sum(b * cells.total, axis=(1, 2))
+        loss += 0.5 * np.sum(precision[which] * away**2, axis=1)
+        return loss, moments.reshape(b.shape), covariance.reshape(*b.shape[:2], -1)
 
-    squares = cells.n[:, None, None] * x[:, :, None] * x[:, None, :]
-    step = np.where(free, 1.0, 0.0)
-    while np.abs(step).max() > TOLERANCE:  # the loss is convex: Newton's method finds its place
-        slope = (x.T @ (cells.total - cells.n[:, None] * moments)).ravel()
-        slope -= precision * (theta - mean).ravel()
-        bend = np.einsum("jpq,jab->paqb", squares, covariance).reshape(sd.size, sd.size)
-        curvature = (bend + np.diag(precision))[np.ix_(free, free)]
-        step = np.zeros(sd.size)
-        step[free] = np.linalg.solve(curvature, slope[free])
-        here, move = loss(theta, mass), step.reshape(sd.shape)
-        while True:
-            mass, moments, covariance = tilt_moments(x @ (theta + move))
-            if loss(theta + move, mass) <= here or np.abs(move).max() <= TOLERANCE:
-                break
-            move = move / 2.0
-        theta, step = theta + move, move.ravel()
-        log_det = float(np.linalg.slogdet(curvature)[1] - np.log(precision[free]).sum())
-    return theta, -loss(theta, mass) - 0.5 * log_det
+    theta, log_det = mean.copy(), np.zeros(n_priors)
+    loss, moments, covariance = at(theta, np.arange(n_priors))
+    going = np.flatnonzero(free.any(axis=1))
+    while going.size:  # the losses are convex: Newton's method finds their places
+        xs, precise = x[going], precision[going]
+        slope = xs.transpose(0, 2, 1) @ (cells.total - cells.n[:, None] * moments[going])
+        slope = slope.reshape(-1, size) - precise * (theta - mean)[going].reshape(-1, size)
+        squares = (cells.n[:, None, None] * xs[:, :, :, None] * xs[:, :, None, :]).reshape(
+            going.size, -1, 4
+        )
+        bend = (squares.transpose(0, 2, 1) @ covariance[going]).reshape(-1, 2, 2, 4, 4)
+        bend = bend.transpose(0, 1, 3, 2, 4).reshape(-1, size, size)
+        bend += precise[:, :, None] * np.eye(size)
+        curvature = np.where(both[going], bend, held[going])
+        step = np.linalg.solve(curvature, np.where(free[going], slope, 0.0)[:, :, None])
+        move, short = step.reshape(-1, *mean.shape[1:]), np.arange(going.size)
+        log_det[going] = np.linalg.slogdet(curvature)[1]
+        before = loss[going]
+        while short.size:
+            some = going[short]
+            loss[some], moments[some], covariance[some] = at(theta[some] + move[short], some)
+            worse = loss[some] > before[short]
+            short = short[worse & (np.abs(move[short]).max(axis=(1, 2)) > TOLERANCE)]
+            move[short] /= 2.0
+        theta[going] += move
+        going = going[np.abs(move).max(axis=(1, 2)) > TOLERANCE]
+    log_det -= np.sum(np.log(np.where(free, precision, 1.0)), axis=1)
+    return theta, -loss - 0.5 * log_det
 
 
 def fit_powers(p: Array, codes: Array, count: float = 1.0) -> Array:

@@ -32,6 +32,7 @@ from glfm_cli.inference.resuming import regrown, resumed
 from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates, HoldsLevels
+from glfm_cli.latent.model import LatentModel
 
 ROWS = 1000  # taken once more, drawn at random,
 TIMES = 4  # each time with other cells hidden, under other draws
@@ -67,8 +68,7 @@ def recalibrate(
     few = posterior.weights is not None or posterior.n_draws < FEWEST_DRAWS
     if few or not problem.link_config.recalibrate:
         return posterior
-    all_rows = problem.n_rows <= ALL_ROWS or series_order(problem) is not None
-    times = OF_MANY if problem.groups is None and problem.n_rows > ROWS and all_rows else TIMES
+    times = times_hidden(problem)
     parts = [
         without_cells(posterior, problem, time, threads=threads, done=folded)
         for time in range(times)
@@ -97,6 +97,18 @@ def recalibrate(
     for d, (tilt, ends) in fit_tilts(places, sds, counts).items():
         tilts[d], log_sds[d] = tilt, ends
     return replace(posterior, recalibration=Recalibration(exponents, tilts, log_sds, weights))
+
+
+def times_hidden(problem: Problem) -> int:
+    """Return how often cells are hidden."""
+    all_rows = problem.n_rows <= ALL_ROWS or series_order(problem) is not None
+    return OF_MANY if problem.groups is None and problem.n_rows > ROWS and all_rows else TIMES
+
+
+def draws_once(model: LatentModel, n_chains: int) -> int:
+    """Return of how many draws of each chain, at most, cells are hidden at a time."""
+    least = OF_CANDIDATES if isinstance(model, Candidates) else 1
+    return max(DRAWS // TIMES // n_chains, least)
 
 
 def _averages(posterior: Posterior, sums: Mapping[int, Array]) -> dict[int, Array]:
@@ -177,8 +189,8 @@ def without_cells(
             at, x = hidden[d]
             hidden[d] = at[gone[at] > 1], x[gone[at] > 1]
     chains = tuple(chain[time % 2 :: 2] or chain for chain in posterior.chains)
-    least = OF_CANDIDATES if isinstance(posterior.model, Candidates) else 1
-    thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
+    each = draws_once(posterior.model, len(chains))
+    thinned = replace(posterior, chains=chains).thinned(each * len(chains))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     sweeps = int(np.clip(ROW_SWEEPS // max(problem.n_rows, 1), SWEEPS, MOST_SWEEPS))
     before = () if done is None else _known(done.get(time, ((), ())), thinned.chains)

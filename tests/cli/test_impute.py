@@ -291,6 +291,7 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be_done(run: Here, tmp_pat
     plan = json.loads(run("messy", "--dry-run", "--json").stdout)
     assert plan["gaps"]["income"] == 87
     assert plan["seconds"] > 0
+    assert "most_seconds" not in plan
     assert plan["megabytes"] > 0
 
 

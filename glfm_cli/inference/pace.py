@@ -1,0 +1,82 @@
+"""How long chains take: measured on a few sweeps of one, before they are run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+import glfm_cli.inference.chains as chains
+from glfm_cli.inference.blas import one_blas_thread
+from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.hidden_cells import draws_once, times_hidden, without_cells
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.run import Plan
+from glfm_cli.inference.scoring import scores_and_forecasts
+from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.model import Problem
+
+FEWEST, LONGEST = 2, 0.2  # sweeps by which a pace is told, and seconds for more of them
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a sweep of a chain and keeping a draw take, and how large that is.
+
+    Where a chain keeps some draws alone, the others take nothing; of candidates it is the mean.
+    per_chain : seconds that corrections of its forecasts take
+    """
+
+    per_sweep: float
+    per_draw: float
+    draw_bytes: float
+    per_chain: float
+
+    def seconds(self, plan: Plan, threads: int, *, corrected: bool = True) -> float:
+        """Return the time that all chains take, side by side."""
+        one = self.per_sweep * plan.sweeps + self.per_draw * plan.draws
+        one += self.per_chain * corrected
+        return one * -(-plan.chains // min(threads, plan.chains))
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan, *, corrected: bool = True) -> Pace:
+        """Return that of the chains of a plan, measured now; no `corrected`: no `per_chain`."""
+        model, turns = problem.model, [0] * plan.chains
+        if isinstance(model, Candidates):
+            turns = [model.turn(problem, index) for index in range(plan.chains)]
+        with one_blas_thread():  # as in the run
+            found = {
+                which: _pace_of(problem, plan, turns.index(which), corrected)
+                for which in set(turns)
+            }
+        return cls(*np.mean([astuple(found[which]) for which in turns], axis=0).tolist())
+
+
+def _pace_of(problem: Problem, plan: Plan, index: int, corrected: bool) -> Pace:
+    chain, every = chains.start(problem, plan.seed, index), chains.kept_of(problem, index)
+    began = time.monotonic()
+    sweeps = 0
+    while sweeps < FEWEST or (time.monotonic() - began < LONGEST and sweeps < plan.sweeps):
+        chain.sweep(adapt=True)
+        sweeps += 1
+    per_sweep = (time.monotonic() - began) / sweeps
+    began = time.monotonic()
+    draw = chain.keep()
+    packed = problem.model.pack(draw.latent)
+    per_draw = time.monotonic() - began
+    n_bytes = sum(array.nbytes for array in packed.values())
+    per_chain = 0.0
+    if corrected and problem.link_config.recalibrate and problem.model.kind == "gibbs":
+        per_chain = _correcting(problem, plan, draw, -(-plan.draws // every))
+    return Pace(per_sweep, per_draw / every, n_bytes / every, per_chain)
+
+
+def _correcting(problem: Problem, plan: Plan, draw: Draw, n_kept: int) -> float:
+    """Return how long it takes to forecast hidden cells by a chain of so many draws."""
+    chain = (draw,) * min(2 * draws_once(problem.model, plan.chains), n_kept)  # half at a time
+    posterior = Posterior(problem.model, problem.links, spans_of(problem.links), (chain,))
+    began = time.monotonic()
+    folded, hidden = without_cells(posterior, problem)
+    scores_and_forecasts(folded, hidden, hidden)
+    return times_hidden(problem) * (time.monotonic() - began)

@@ -1,0 +1,43 @@
+"""How long chains take, told before they are run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from glfm_cli.cli.plan_text import plan_lines
+from glfm_cli.completion.folding_cost import FoldingCost, with_folding
+from glfm_cli.completion.prepare import prepare
+from glfm_cli.inference.pace import Pace
+from glfm_cli.inference.run import Plan
+
+TABLE = pa.table({name: [1.0, 2.5, None, 4.0] * 10 for name in "ab"})
+TYPES = {"columns": dict.fromkeys("ab", "real")}
+
+
+def test_chains_side_by_side_take_the_time_of_one() -> None:
+    pace = Pace(per_sweep=0.5, per_draw=2.0, draw_bytes=1.0, per_chain=7.0)
+    plan = Plan(chains=7, warmup=4, draws=3, thin=2, seed=0)
+    one = 0.5 * (4 + 3 * 2) + 2.0 * 3 + 7.0
+    assert pace.seconds(plan, 1) == 7 * one
+    assert pace.seconds(plan, 2) == 4 * one
+    assert pace.seconds(plan, 9) == one
+    assert pace.seconds(plan, 9, corrected=False) == one - 7.0
+
+
+@pytest.mark.parametrize("model", ["auto", "glfm", "forest"])
+def test_corrections_of_forecasts_take_time_where_they_are_learnt(model: str) -> None:
+    problem, _, plan = prepare(TABLE, TYPES, model=model)
+    plain = replace(problem, link_config=replace(problem.link_config, recalibrate=False))
+    assert Pace.of(problem, plan).per_chain > 0.0
+    assert Pace.of(problem, plan, corrected=False).per_chain == 0.0
+    assert Pace.of(plain, plan).per_chain == 0.0
+
+
+def test_a_plan_that_may_grow_tells_the_time_of_all_chains() -> None:
+    costs = {"seconds": 3.0, "most_seconds": 8.0, "megabytes": 1.0, "modelled_columns": 2}
+    assert plan_lines(costs)[-1] == "about 3 to 8 s and 1 MB"
+    longer = with_folding(costs, FoldingCost(seconds=10.0, row_bytes=0.0), 1)
+    assert (longer["seconds"], longer["most_seconds"]) == (13.0, 18.0)
