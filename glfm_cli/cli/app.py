@@ -55,7 +55,7 @@ def glfm(
         ),
     ] = False,
 ) -> None:
-    """Complete tables with missing values, by Bayesian latent feature models."""
+    """Complete tables with missing values, explore them, and predict from them."""
 
 
 _LESS_MEMORY = "Close other programs or raise the limit (`ulimit -v`); `--threads 1` takes less."

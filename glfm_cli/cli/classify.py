@@ -27,52 +27,53 @@ Train = Annotated[
     str,
     typer.Argument(
         metavar="TRAIN",
-        help="The training rows: CSV or TSV (also .gz), Parquet or Arrow; - reads standard input.",
+        help="The training rows: CSV, Excel, SPSS, Parquet and others; - is standard input.",
     ),
 ]
 LEAST_SAID = 0.005  # weight of the labels' shares that is said
 OPTIONS = {
     "target": typer.Option(
         metavar="COLUMN",
-        help="The column to predict; the one of role target in the types file if left out.",
+        help="The column to predict; default: the one of role target in the types file.",
     ),
     "predict": typer.Option(
-        metavar="NEW", help="Rows to predict; if left out, the rows of TRAIN that have no label."
+        metavar="NEW",
+        help="A table of rows to predict; default: the rows of TRAIN without a label.",
     ),
     "cv": typer.Option(
         metavar="N",
-        help="Instead predict every labelled row of TRAIN by fits without it, in N folds, and "
-        "print how good that is.",
+        help="Cross-validation: predict every labelled row of TRAIN by fits without it, in N "
+        "folds, and print scores.",
     ),
     "unseen": typer.Option(
         **options.one_of(("error", "missing")),
-        help="What is done with a level of NEW that TRAIN does not have, or a number that its "
-        "column there cannot hold: with missing such a level tells nothing, and such a number "
-        "counts as the nearest that the column can hold.",
+        help="Whether a level of NEW that TRAIN does not have, or a number that its column cannot "
+        "hold, is an error; with missing, such a level is taken for missing, and such a number for "
+        "the nearest that the column can hold.",
     ),
     "resume": typer.Option(
         metavar="DIR.glfm",
-        help="Go on with the run on TRAIN kept in this folder, which was cut short.",
+        help="Continue the run on TRAIN that was cut short and is saved in this folder.",
     ),
     "fit": typer.Option(
         metavar="DIR.glfm",
-        help="Predict the rows of the table given first with the fit kept in this folder.",
+        help="Predict the rows of TRAIN with the fit saved in this folder; nothing is fitted.",
     ),
     "complete": typer.Option(
         metavar="FILE",
-        help="Also write NEW, or else TRAIN, with every cell filled, the target's among them.",
+        help="Also write NEW (or TRAIN) with every missing cell filled, the target's too.",
     ),
     "similarity": typer.Option(
         metavar="FILE",
-        help="Where a column has role task: also write how alike the tasks are, as a table.",
+        help="With a column of role task: also write how similar tasks are, as a table.",
     ),
     "nearness": typer.Option(
         metavar="FILE",
-        help="The same where experts that lie near one another count as partly shared.",
+        help="As --similarity, but nearby experts count as partly shared.",
     ),
     "plot": typer.Option(
         metavar="FILE",
-        help="Where a column has role task: also draw how alike the tasks are (.png, .svg, .pdf).",
+        help="With a column of role task: also plot how similar tasks are (.png, .svg or .pdf).",
     ),
     "as_json": typer.Option("--json", help="Print a summary as one JSON object; needs --output."),
 }
@@ -96,11 +97,12 @@ def run(
     plot: Path | None = None,
     as_json: bool = False,
 ) -> int:
-    """Predict a label when features are missing.
+    """Predict a label from columns with missing cells.
 
-    A mixture of experts is fitted to the training rows, each expert a place where rows lie and a
-    linear rule for their labels. Missing features are integrated out, never filled in first; every
-    prediction is a probability for each label. Where a column has role task, tasks share experts.
+    Fits a mixture of experts to the training rows: each expert is a normal distribution of the
+    features with linear coefficients for the label. Missing features are integrated out, not
+    filled in first. A prediction is a probability for each label. With a column of role task,
+    tasks share experts.
     """
     from glfm_cli.classification import classify
     from glfm_cli.completion.efforts import paced

@@ -15,24 +15,27 @@ from glfm_cli.cli.sparkline import numbers, sparkline
 if TYPE_CHECKING:
     from glfm_cli.diagnosis import Diagnosis
 
-EXAMPLE = "glfm diagnose lung.glfm"
+EXAMPLE = (
+    "glfm impute sample_data/lung.csv --types sample_data/lung.types.yaml -o lung.csv "
+    "--save lung.glfm && glfm diagnose lung.glfm"
+)
 MOST_QUANTITIES = 12  # rows of the table of quantities, the worst first
 MOST_TRACES = 4
 
 OPTIONS = {
     "plot": typer.Option(
         metavar="FILE",
-        help="Also draw the traces and the columns beside their replicates (.png, .svg or .pdf).",
+        help="Also plot traces, and columns beside their replicates (.png, .svg or .pdf).",
     ),
     "replicates": typer.Option(
-        min=99, metavar="N", help="How often each column is made anew for the check."
+        min=99, metavar="N", help="Replicates of each column for the predictive check."
     ),
-    "cells": typer.Option(min=0, metavar="N", help="How many of the least certain cells to list."),
+    "cells": typer.Option(min=0, metavar="N", help="Number of least certain cells to list."),
     "every": typer.Option("--all", help="List every quantity, not only the worst."),
     "strict": typer.Option(
-        "--strict", help="End with status 3 when the answer is not precise enough."
+        "--strict", help="End with status 3 if the result is not precise enough."
     ),
-    "as_json": typer.Option("--json", help="Print everything as one JSON object."),
+    "as_json": typer.Option("--json", help="Print one JSON object instead of text."),
 }
 
 
@@ -48,12 +51,12 @@ def run(
     as_json: bool = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Say how far the draws of a saved fit can be trusted, and what to do about it.
+    """Check a saved fit: precision, convergence, fit to the data.
 
-    Shows how far estimates would move with another seed, whether the chains agree in what they
-    found (R-hat, effective sample sizes, traces), whether the model makes
-    columns like the observed ones, and which completed cells are least certain. Of a classifier
-    that was kept: its starts, and what is believed of the number of its experts.
+    Shows how far estimates would move with another seed, whether the chains agree (R-hat,
+    effective sample sizes, traces), whether the model reproduces the observed columns, which
+    completed cells are least certain, and what to do. Of a saved classifier: its starts, and the
+    posterior of its number of experts.
     """
     from glfm_cli.cli import diagnose_experts, explore_experts
     from glfm_cli.diagnosis import diagnose_fit

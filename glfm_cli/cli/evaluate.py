@@ -29,26 +29,29 @@ Tables = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA",
-        help="The table, complete or not: CSV or TSV (also .gz), Parquet or Arrow; - reads "
-        "standard input. With --compare the completed tables, one or more.",
+        help="The table, complete or not: CSV, Excel, SPSS, Parquet and others, by suffix; - is "
+        "standard input. With --compare: one or more completed tables.",
     ),
 ]
 OPTIONS = {
-    "types": typer.Option(metavar="FILE", help="The types file: what each column means."),
+    "types": typer.Option(
+        metavar="FILE",
+        help="The types file: what each column means. `glfm types` writes a first one.",
+    ),
     "output": typer.Option(
         "--output",
         "-o",
         metavar="FILE",
-        help="Write every score to this table, which grows as results come.",
+        help="Write all scores to this table; rows are appended as fits end.",
     ),
     "resume": typer.Option(
-        "--resume", help="Go on with the results in --output; repeat none of them."
+        "--resume", help="Keep the results in --output, and run only the fits that are missing."
     ),
     "methods": typer.Option(
         metavar="NAME,...",
-        help="What completes the table: a model (auto, glfm), sibp (all columns Gaussian), "
-        "marginal (no features), mean (mean, median, mode), draw (a random observed value), knn "
-        "and iterative (with scikit-learn), and those of --method. Of triplets: bsvd, mean, "
+        help="Methods to compare: models (auto, glfm, ...), sibp (all columns Gaussian), marginal "
+        "(no features), mean (mean, median, mode), draw (a random observed value), knn and "
+        "iterative (scikit-learn), and names given by --method. For triplets: bsvd, mean, "
         "row-mean, column-mean, additive.",
     ),
     "program": typer.Option(
@@ -58,27 +61,28 @@ OPTIONS = {
         "may be repeated.",
     ),
     "method_timeout": typer.Option(
-        metavar="SECONDS", help="End a program that takes longer for a table."
+        metavar="SECONDS", help="Stop a program of --method that takes longer for one table."
     ),
-    "rates": typer.Option(metavar="R,...", help="Shares of the observed cells to hide."),
+    "rates": typer.Option(metavar="R,...", help="Shares of observed cells to hide."),
     "repeats": typer.Option(metavar="N", help="Sets of hidden cells at each rate."),
     "mechanism": typer.Option(
         **options.one_of(
             ("mcar", "mar", "mnar", "observed", "stretches", "one-per-row", "new-rows")
         ),
-        help="What being hidden depends on: nothing; other columns; the value itself; or it "
-        "imitates those of the table itself, row by row or in runs of rows. Of triplets: nothing, "
-        "or one cell of every row; of counts columns of new rows.",
+        help="How cells are hidden. mcar: at random; mar: depending on other columns; mnar: "
+        "depending on their own value; observed: in patterns of the table's own missing cells; "
+        "stretches: in runs of rows like its own. For triplets: mcar, one-per-row; for counts "
+        "also new-rows.",
     ),
     "reference": typer.Option(
-        metavar="NAME", help="The method that others are compared to; the first if left out."
+        metavar="NAME", help="The method that others are compared to; default: the first."
     ),
     "jobs": typer.Option(
-        min=1, metavar="N", help="Fits to make at the same time; as many as cores if left out."
+        min=1, metavar="N", help="Fits to run at the same time; default: one for each core."
     ),
     "compare": typer.Option(
         "--compare",
-        help="Score completed tables made elsewhere, against --truth; nothing is hidden here.",
+        help="Score tables completed elsewhere against --truth; nothing is hidden.",
     ),
     "truth": typer.Option(metavar="FILE", help="With --compare: the table with the true values."),
     "masked": typer.Option(
@@ -87,11 +91,11 @@ OPTIONS = {
     ),
     "plot": typer.Option(
         metavar="FILE",
-        help="Also draw the scores by share hidden and by column, and how levels are calibrated "
-        "(.png, .svg or .pdf).",
+        help="Also plot scores by share hidden and by column, and the calibration of levels (.png, "
+        ".svg or .pdf).",
     ),
-    "html": typer.Option(metavar="FILE", help="Also write a report as one page of HTML."),
-    "as_json": typer.Option("--json", help="Print the summary as one JSON object instead of text."),
+    "html": typer.Option(metavar="FILE", help="Also write a report as one self-contained page."),
+    "as_json": typer.Option("--json", help="Print one JSON object instead of tables."),
 }
 
 
@@ -101,7 +105,7 @@ SAMPLING["threads"] = options.shared(
     None,
     min=1,
     metavar="N",
-    help="Chains of one fit to run at the same time; as many as cores for each job if left out.",
+    help="Chains of one fit to run at the same time; default: the cores divided among --jobs.",
 )
 QUIET = {"quiet": options.ENDING["quiet"]}
 
@@ -128,10 +132,10 @@ def run(
     html: Path | None = None,
     as_json: bool = False,
 ) -> int:
-    """Find out how far completed cells can be trusted.
+    """Measure how accurate completed cells are on a table of yours.
 
-    Observed cells are hidden, every method completes the table on the same hidden cells, and the
-    answers are scored against what was hidden: by column, by type and together, with standard
+    Observed cells are hidden, every method completes the table with the same cells hidden, and
+    the results are scored against what was hidden: by column, by type and together, with standard
     errors and paired differences over repeats.
     """
     from glfm_cli.cli.evaluate_watch import EvaluationWatch

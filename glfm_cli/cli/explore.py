@@ -27,42 +27,46 @@ OPTIONS = {
     ),
     "bias": typer.Option(
         "--bias/--no-bias",
-        help="Whether all rows share a bias feature, so that a pattern without features is the "
-        "common case (on by default).",
+        help="Whether all rows share a feature (an intercept), so that rows without other features "
+        "are the common case (on by default).",
         show_default=False,
     ),
     "sample": typer.Option(
         **options.one_of(("consensus", "best", "held-out")),
-        help="Which draw is shown. consensus: the one whose rows go together most as on average. "
-        "best: the highest log likelihood. held-out: the best on cells hidden before the fit.",
+        help="Which draw is shown. consensus: the one whose grouping of rows is closest to the "
+        "average. best: highest log likelihood. held-out: best on cells hidden before the fit.",
     ),
-    "top": typer.Option(metavar="N", help="How many patterns to show."),
+    "top": typer.Option(
+        metavar="N",
+        help="Patterns to show (bsvd, cnpf: components, and rows and columns of each).",
+    ),
     "columns": typer.Option(
         metavar="NAME[,NAME...]",
-        help="The columns that words and figures speak of; all if left out.",
+        help="Columns to describe and draw; default: all.",
     ),
     "all_features": typer.Option(
-        "--all-features", help="Also list features that say no more than chance, or the others."
+        "--all-features",
+        help="Also list features that add no more than chance, or nothing to the others.",
     ),
-    "surprising": typer.Option(metavar="N", help="Also list the N least expected cells, rows."),
+    "surprising": typer.Option(metavar="N", help="Also list the N least expected cells and rows."),
     "similar": typer.Option(
-        metavar="ROW", help="Also list the rows most like data row ROW (from 1)."
+        metavar="ROW", help="Also list the rows most similar to data row ROW (from 1)."
     ),
     "dependence": typer.Option(
-        "--dependence", help="Also show how much columns tell of each other."
+        "--dependence", help="Also show the mutual information of columns."
     ),
     "color": typer.Option(
         metavar="COLUMN",
-        help="With --model clgp: the column that colours the rows of the map; the one it explains "
-        "best if left out.",
+        help="With --model clgp: the column that colours the rows of the map; default: the one it "
+        "explains best.",
     ),
     "fit": typer.Option(
         metavar="DIR.glfm",
-        help="Put the rows of DATA on the map of the fit kept in this folder; nothing is fitted.",
+        help="Put the rows of DATA on the map of the clgp fit saved in this folder.",
     ),
     "html": typer.Option(metavar="FILE", help="Also write a report as one self-contained page."),
     "plot": typer.Option(
-        metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
+        metavar="FILE", help="Also plot a one-page overview (.png, .svg or .pdf)."
     ),
     "as_json": typer.Option("--json", help="Print one JSON object instead of tables."),
 }
@@ -94,15 +98,14 @@ def run(
     traces_to: options.TracesTo = None,
     as_json: bool = False,
 ) -> int:
-    """Find out what structure is in a table.
+    """Show groups of rows, components or a map of a table.
 
-    Shows which groups of rows a table has, what marks each, and how sure that is: the features
-    that bind columns together by more than chance, judged by rows that had no part in finding
-    them; the patterns in which they occur; and how often other chains find them again. With
-    --model bsvd, of triplets, or of a saved fit of that model: its rank, and the rows and columns
-    that its components tell apart. With --model clgp: a map of the rows, and what columns are on
-    it. Of counts whose absent pairs are zeros: components and their correlations. Of a classifier
-    that was kept: its experts.
+    By default: latent features of rows that bind columns together by more than chance, judged by
+    rows that had no part in finding them; what distinguishes their rows; in which patterns they
+    occur; and how often other chains find them again. With --model bsvd, or of triplets: the rank
+    of the matrix, and the rows and columns that its components separate. With --model clgp: a map
+    of the rows. Of counts whose absent pairs are zeros: components and their correlations. DATA
+    may be the folder of a saved fit; that of a classifier shows its experts.
     """
     from glfm_cli.cli import explore_experts, explore_files, explore_map
     from glfm_cli.exploration import (

@@ -21,36 +21,37 @@ EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o
 OPTIONS = {
     "estimate": typer.Option(
         **options.one_of(("auto", "mean", "median", "mode", "draw")),
-        help="What fills a missing cell. auto: the mean (real, positive), the rounded mean "
-        "(count), the median (ordinal), the mode (categorical). draw: one joint draw of all.",
+        help="What fills a missing cell. auto: mean (real, positive), rounded mean (count), median "
+        "(ordinal), most probable level (categorical). draw: one joint draw of all cells.",
     ),
     "interval": typer.Option(metavar="P", help="Probability of the intervals in --cells."),
-    "flags": typer.Option("--flags", help="Add a column NAME_imp, 1 where a cell was completed."),
+    "flags": typer.Option("--flags", help="Add columns NAME_imp: 1 where a cell was completed."),
     "multiple": typer.Option(
         min=1,
         metavar="M",
-        help="Write M tables, each completed with a joint draw, stacked below the one with its "
-        "gaps: columns .imp (0 to M) and .id, as mice in R reads them. glfm gets a linear part.",
+        help="Multiple imputation: write the incomplete table and M completed ones, each a joint "
+        "draw, stacked with columns .imp (0 to M) and .id, as mice in R reads them.",
     ),
     "analysis": typer.Option(
         metavar="FORMULA",
-        help="With --multiple: the regression that the tables are for, such as 'y ~ age + sex * "
-        "log(dose)'. It holds in them, so that its coefficients are not drawn towards zero.",
+        help="With --multiple: the regression that will follow, such as 'y ~ age + sex * "
+        "log(dose)'. Imputations agree with it, so that its coefficients are not biased towards "
+        "zero.",
     ),
     "cells": typer.Option(
         metavar="FILE",
-        help="Also write one row a completed cell: estimate, mean, sd, interval, "
+        help="Also write one row for each completed cell: estimate, mean, sd, interval, "
         "probability, Monte Carlo error.",
     ),
     "probabilities": typer.Option(
-        metavar="FILE", help="Also write the probability of every level in every completed cell."
+        metavar="FILE", help="Also write the probability of every level for every completed cell."
     ),
     "plot": typer.Option(
         metavar="FILE",
-        help="Also draw what was put in beside what was observed (.png, .svg or .pdf).",
+        help="Also plot completed beside observed values (.png, .svg or .pdf).",
     ),
     "draws_to": typer.Option(
-        metavar="FILE", help="Also write every kept draw of every completed cell, best as .parquet."
+        metavar="FILE", help="Also write every draw of every completed cell, best as .parquet."
     ),
     "as_json": typer.Option("--json", help="Print a summary as one JSON object; needs --output."),
 }
@@ -83,9 +84,9 @@ def run(
 ) -> int:
     """Complete a table with missing values.
 
-    Every missing cell of the columns that the types file names is filled from its predictive
-    distribution, averaged over the draws of all chains. Observed cells, rows, columns, their
-    order and names come out as they went in.
+    Missing cells are filled from their predictive distributions, averaged over the draws of all
+    chains. The types file says what columns mean and which cells are missing. Observed cells,
+    rows, columns, their order and names come out as they went in.
     """
     console, began = options.console_of(ctx), time.monotonic()
     if output is not None:

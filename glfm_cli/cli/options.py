@@ -47,7 +47,7 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="The table: CSV, Excel, SPSS, Parquet and others, by suffix; - reads standard input.",
+        help="The table: CSV, Excel, SPSS, Parquet and others, by suffix; - is standard input.",
     ),
 ]
 Output = Annotated[
@@ -56,7 +56,8 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the result to this file (replaced only on success), not to standard output.",
+        help="Write the result to this file, not to standard output; it is replaced only on "
+        "success.",
     ),
 ]
 Types = Annotated[
@@ -64,8 +65,8 @@ Types = Annotated[
     typer.Option(
         "--types",
         metavar="FILE",
-        help="The types file: what each column means (`glfm types` writes a first one); - is "
-        "standard input, auto guesses.",
+        help="The types file: what each column means. `glfm types` writes a first one; - is "
+        "standard input; auto guesses the types.",
     ),
 ]
 Fit = Annotated[
@@ -77,7 +78,7 @@ WithFit = Annotated[
     typer.Option(
         "--fit",
         metavar="DIR.glfm",
-        help="Complete the table with the fit kept in this folder; nothing is fitted anew.",
+        help="Complete the table with the fit saved in this folder; nothing is fitted anew.",
     ),
 ]
 Unseen = Annotated[
@@ -85,8 +86,8 @@ Unseen = Annotated[
     typer.Option(
         "--unseen",
         **one_of(("error", "missing")),
-        help="With --fit: what a level is that the fit does not know, or a number that its column "
-        "there cannot hold; missing leaves it there.",
+        help="With --fit: whether a level that the fit does not know, or a number that its column "
+        "cannot hold, is an error, or is left as it is and taken for missing.",
     ),
 ]
 Record = Annotated[
@@ -94,7 +95,7 @@ Record = Annotated[
     typer.Option(
         "--record",
         metavar="FILE",
-        help="Also write a run record (JSON): versions, options, seed, hashes, diagnostics.",
+        help="Also write a record of the run (JSON): versions, options, seed, hashes, diagnostics.",
     ),
 ]
 TracesTo = Annotated[
@@ -105,7 +106,8 @@ TracesTo = Annotated[
         help="Also write the traces of the chains as NetCDF (.nc), for ArviZ.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+QUIET = "Show no progress and no notes, only results, warnings and errors."
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET)]
 
 
 class SharedOption(NamedTuple):
@@ -127,11 +129,11 @@ def optional(kind: Any, metavar: str, text: str, **how: Any) -> SharedOption:
 
 
 LENGTH = {
-    "chains": shared(int, CHAINS, min=1, metavar="N", help="Independent chains to run."),
+    "chains": shared(int, CHAINS, min=1, metavar="N", help="Number of independent chains."),
     "warmup": shared(
-        int, WARMUP, min=0, metavar="N", help="Sweeps of each chain to discard first."
+        int, WARMUP, min=0, metavar="N", help="Sweeps to discard at the start of each chain."
     ),
-    "draws": shared(int, DRAWS, min=1, metavar="N", help="Draws to keep per chain."),
+    "draws": shared(int, DRAWS, min=1, metavar="N", help="Draws to keep of each chain."),
     "thin": shared(int, THIN, min=1, metavar="N", help="Sweeps from one kept draw to the next."),
 }
 SAMPLING = {
@@ -139,47 +141,54 @@ SAMPLING = {
         str,
         "glfm",
         **one_of(NAMES, "NAME"),
-        help="The model: glfm, mixture, forest, bsvd or clgp, or auto, which weighs several; of "
-        "triplets bsvd, of counts cnpf.",
+        help="The model: glfm (features of rows), bsvd (components; always of triplets), clgp (a "
+        "map of rows), or of counts cnpf (components).",
     ),
     "effort": shared(
         str,
         "normal",
         **one_of(("quick", "normal", "thorough")),
-        help="How much work is put in where the options below do not say; `glfm impute --dry-run` "
-        "shows what each costs.",
+        help="Overall amount of work, unless the options below say; `glfm impute --dry-run` shows "
+        "what each level costs.",
     ),
     **LENGTH,
-    "seed": shared(int, SEED, min=0, metavar="N", help="The same seed gives the same result."),
-    "threads": optional(int, "N", "Threads to use; as many as cores if left out.", min=1),
+    "seed": shared(int, SEED, min=0, metavar="N", help="Seed of the random numbers."),
+    "threads": optional(int, "N", "Threads to use; default: one for each core.", min=1),
     "time_limit": optional(
-        float, "SECONDS", "Stop sampling after this time and answer from the draws so far."
+        float, "SECONDS", "Stop sampling after this time and use the draws so far."
     ),
     "settings": shared(
         list[str] | None,
         None,
         "--set",
         metavar="NAME=VALUE",
-        help="Set a field of the model's configuration; may be repeated.",
+        help="Change a setting of the model; its page in docs/models lists them. May be repeated.",
     ),
 }
 BY_SIZE = {
     **SAMPLING,
+    "model": shared(
+        str,
+        "glfm",
+        **one_of(NAMES, "NAME"),
+        help="The model: glfm, bsvd, mixture, forest or clgp, or auto, which weighs several; for "
+        "triplets bsvd, for counts cnpf.",
+    ),
     "chains": optional(
         int,
         "N",
-        "Independent chains to run; if left out 7 (auto) or 8, of a table with up to 40,000 cells "
-        "up to 16, as many as its estimates ask for.",
+        "Number of independent chains; default: 7 (auto) or 8, and up to 16 in tables with up to "
+        "40,000 cells, as many as precision asks for.",
         min=1,
     ),
     "warmup": optional(
         int,
         "N",
-        "Sweeps of each chain to discard first; if left out 60 (auto, glfm) or 100.",
+        "Sweeps to discard at the start of each chain; default: 60 (auto, glfm) or 100.",
         min=0,
     ),
     "thin": optional(
-        int, "N", "Sweeps from one kept draw to the next; if left out 4 (auto, glfm) or 2.", min=1
+        int, "N", "Sweeps from one kept draw to the next; default: 4 (auto, glfm) or 2.", min=1
     ),
 }
 SEVERAL = {
@@ -187,8 +196,9 @@ SEVERAL = {
         str,
         "auto",
         **one_of(NAMES, "NAME"),
-        help="The model: auto, which weighs glfm and forest, or one: glfm, which is taken where "
-        "auto cannot be, forest, mixture, bsvd or clgp; of triplets bsvd, of counts cnpf.",
+        help="The model: auto, which weighs glfm and forest by how well they predict hidden cells "
+        "(glfm alone where forest cannot be used), glfm, bsvd, mixture, forest or clgp; for "
+        "triplets bsvd, for counts cnpf.",
     ),
 }
 PRECISION = {
@@ -196,69 +206,67 @@ PRECISION = {
         float | None,
         None,
         metavar="X",
-        help="Run more chains until another seed would move half of the estimates by less than X "
-        "of their cell's standard deviation.",
+        help="Run more chains until, with another seed, half of the estimates would move by less "
+        "than X standard deviations of their cell.",
     )
 }
 SAVING = {
     "save": optional(
         Path,
         "DIR.glfm",
-        "Keep the fit in this new folder: to go on with it, apply it, or look into it.",
+        "Save the fit to this new folder, to resume, apply, explore or diagnose it.",
     ),
     "resume": optional(
         Path,
         "DIR.glfm",
-        "Go on with the run kept in this folder: one cut short, or for more --chains or --draws.",
+        "Continue the run saved in this folder: one cut short, or for more --chains or --draws.",
     ),
     "no_data": shared(
-        bool, False, "--no-data", help="Leave the (encoded) table out of the folder of --save."
+        bool, False, "--no-data", help="With --save: leave the (encoded) table out of the folder."
     ),
     "checkpoint": shared(
         float,
         CHECKPOINT,
         min=0,
         metavar="SECONDS",
-        help="Time between two saved states of a chain; more where saving takes long.",
+        help="Time between two saved states of a chain; longer where saving is slow.",
     ),
 }
 SCALING = {
     "learn_rows": optional(
         str,
         "N|auto|all",
-        "Of a large table: learn what its rows share from N of them, and complete all given that; "
-        "auto takes all of one that is not large.",
+        "For large tables: fit the model to a sample of N rows, then complete all rows with it; "
+        "auto: 10,000 rows of a table with more than 20,000, else all.",
     ),
     "memory": optional(
         str,
         "SIZE",
-        "With --fit or --learn-rows: complete a file that takes more than SIZE (500M, 2G) in "
-        "batches of rows; with --fit half of what is free if left out.",
+        "With --fit or --learn-rows: complete a file that would take more than SIZE (500M, 2G) in "
+        "batches of rows; default with --fit: half of the free memory.",
     ),
 }
 ENGINE = {
     "engine": optional(
         str,
         "local|processes|dask",
-        "Who does the work: this machine, chains in threads (local) or in processes, or the Dask "
+        "Where the work is done: in threads (local) or processes of this machine, or on the Dask "
         "cluster of --scheduler. The result is the same.",
     ),
     "scheduler": optional(
-        str, "ADDRESS", "Of --engine dask: the address of its scheduler, as tcp://HOST:8786."
+        str, "ADDRESS", "With --engine dask: address of its scheduler, such as tcp://HOST:8786."
     ),
 }
 FEATURES = {
-    "row_features": optional(Path, "FILE", "Of triplets: a table of what is known of the rows."),
+    "row_features": optional(Path, "FILE", "For triplets: a table of covariates of rows."),
     "row_types": optional(Path, "FILE", "The types file of --row-features."),
-    "column_features": optional(
-        Path, "FILE", "Of triplets: a table of what is known of the columns."
-    ),
+    "column_features": optional(Path, "FILE", "For triplets: a table of covariates of columns."),
     "column_types": optional(Path, "FILE", "The types file of --column-features."),
     "missingness_features": optional(
         int,
         "N",
-        "Of triplets: let N leading singular vectors of the pattern of observed cells be "
-        "covariates of rows and columns.",
+        "For triplets: use N leading singular vectors of the pattern of observed cells as further "
+        "covariates.",
         min=1,
     ),
 }
@@ -266,40 +274,49 @@ RECOMMEND = {
     "recommend": optional(
         int,
         "N",
-        "Of triplets: the N columns of each row, of those it has no value in, with the highest "
-        "expected values; of counts the likeliest to have one.",
+        "For triplets: list for each row the N columns with the highest expected values among "
+        "those without a value; for counts those likeliest to have one.",
         min=1,
     ),
-    "rows": optional(Path, "FILE", "Of --recommend: only the rows of this table."),
+    "rows": optional(Path, "FILE", "With --recommend: only for the rows in this table."),
 }
 PAIRS = {
     "pairs": optional(
         Path,
         "FILE",
-        "Of triplets: only the pairs of row and column listed in this table, not all that have no "
+        "For triplets: only the pairs of row and column in this table, not all pairs without a "
         "value.",
     ),
     "all_pairs": shared(
-        bool, False, "--all-pairs", help="Of triplets: more than ten million pairs, too."
+        bool, False, "--all-pairs", help="For triplets: allow more than ten million pairs."
     ),
 }
 ENDING = {
     "strict": shared(
-        bool, False, "--strict", help="End with status 3 when the answer is not precise enough."
+        bool, False, "--strict", help="End with status 3 if the result is not precise enough."
     ),
     "dry_run": shared(
-        bool, False, "--dry-run", help="Check everything and say what would be done; write nothing."
+        bool,
+        False,
+        "--dry-run",
+        help="Check everything and print the plan with its cost; write nothing.",
     ),
-    "quiet": shared(bool, False, "--quiet", "-q", help="Say nothing but warnings and errors."),
+    "quiet": shared(bool, False, "--quiet", "-q", help=QUIET),
 }
 FITTING = {
     "effort": shared(
         str,
         "normal",
         **one_of(("quick", "normal", "thorough")),
-        help="How much work is put in where --chains does not say: 2, 4 or 16 starts.",
+        help="Number of starts, unless --chains says: 2, 4 or 16.",
     ),
-    "chains": shared(int, STARTS, min=1, metavar="N", help="Starts of the fit, or its chains."),
+    "chains": shared(
+        int,
+        STARTS,
+        min=1,
+        metavar="N",
+        help="Starts of the fit; with --set inference=gibbs, chains.",
+    ),
     **{name: SAMPLING[name] for name in ("seed", "threads", "time_limit", "settings")},
     **{name: SAVING[name] for name in ("save", "checkpoint")},
     **{name: ENDING[name] for name in ("strict", "quiet")},

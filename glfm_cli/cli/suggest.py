@@ -23,21 +23,20 @@ EXAMPLE = "glfm suggest sample_data/cbpp.csv --types sample_data/cbpp.types.yaml
 COUNT = 10
 
 OPTIONS = {
-    "count": typer.Option(min=1, metavar="N", help="How many cells."),
+    "count": typer.Option(min=1, metavar="N", help="Number of cells to list."),
     "rule": typer.Option(
         **options.one_of(("variance", "joint", "uncertainty")),
-        help="variance: one by one the cell whose value lowers the variance of the open cells of "
-        "its row and column most, given those before it. joint: the cell that tells most, given "
-        "those before it. uncertainty: those that tell most each by itself.",
+        help="variance: one by one, the cell whose value most reduces the variance of the missing "
+        "cells of its row (of triplets: and column), given those before it. joint: one by one, the "
+        "cell most informative about all cells. uncertainty: the cells most informative alone.",
     ),
     "cost": typer.Option(
         metavar="FILE",
-        help="What a cell costs: a table with a column 'cost' beside 'column', or, of triplets, "
-        "beside the ids of rows, of columns or of both. Cells are then ranked by what they tell "
-        "per unit of cost.",
+        help="Costs of cells: a table with a column 'cost' beside 'column' or, for triplets, "
+        "beside the ids of rows, of columns or of both. Cells are ranked by gain per unit of cost.",
     ),
     "columns": typer.Option(
-        metavar="NAME[,NAME...]", help="Of a table: the columns to choose from; all if left out."
+        metavar="NAME[,NAME...]", help="Of a table: the columns to choose from; default: all."
     ),
     "as_json": typer.Option("--json", help="Print one JSON object instead of a table."),
 }
@@ -60,11 +59,11 @@ def run(
     columns: list[str] | None = None,
     as_json: bool = False,
 ) -> int:
-    """Find out which unobserved cells to ask for next.
+    """List the missing cells that are most worth measuring next.
 
-    Of a table, of triplets, or of a saved fit (DATA is then its folder): the missing cells whose
-    values would tell most of the others, in the order in which to ask for them, with what each
-    adds to those before it.
+    Lists the missing cells whose values would tell most about the others, in the order in which
+    to ask for them, with what each adds to those before it. DATA is a table, triplets, or the
+    folder of a saved fit.
     """
     from glfm_cli.acquisition import Choice, suggest
     from glfm_cli.io import check_writable

@@ -13,8 +13,8 @@ EXAMPLE = "glfm types sample_data/pbc.csv"
 def run(ctx: typer.Context, data: Data, output: Output = None, quiet: Quiet = False) -> None:
     """Guess a types file from a table.
 
-    A types file says what each column means. Every guess stands beside its reason: read the
-    file, correct what you know better, and give it to `glfm impute --types`.
+    A types file says what each column means. Each guess has its reason beside it: check and
+    correct the file, then pass it to `glfm impute --types`.
     """
     from glfm_cli.errors import OutputError
     from glfm_cli.guess import guess_schema

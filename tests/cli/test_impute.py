@@ -523,7 +523,7 @@ def test_an_effort_is_one_of_three_and_of_new_runs_alone(run: Here, tmp_path: Pa
 
 def test_help_says_how_many_chains_there_are(here: Here) -> None:
     words = " ".join(here("impute", "--help").stdout.split())
-    assert "if left out 7 (auto) or 8, of a table with up to 40,000 cells up to 16" in words
+    assert "default: 7 (auto) or 8, and up to 16 in tables with up to 40,000 cells" in words
     assert (CHAINS, MORE_CHAINS, FEW_CELLS) == (8, 16, 40_000)
     assert EFFORTS["normal"].lengths["auto"].first_chains == 7
 
