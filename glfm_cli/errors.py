@@ -94,8 +94,8 @@ class TypesMissingError(UsageError):
         data = "DATA" if name is None else shlex.quote(name)
         return UsageError(
             "--types FILE is missing",
-            hint=f"`glfm types {data} -o types.yaml` writes a first one; `auto` in its place takes "
-            "that as it is.",
+            hint=f"`glfm types {data} -o types.yaml` writes a first one; `--types auto` uses "
+            "the guess as it is.",
         )
 
 
@@ -153,7 +153,7 @@ _IN_PYTHON = (
     (r"--set (\w+)(?=[:,]| is not)", r'settings["\1"]'),
     (r"--set\b", "settings"),
     (r"--no-data\b", "with_data=False"),
-    (rf"--({_CHOICES}) (?!is |and |or )(\w[\w-]*)", r'--\1="\2"'),
+    (rf"--({_CHOICES}) (?!is |and |or |cannot |needs )(\w[\w-]*)", r'--\1="\2"'),
     (r"--([a-z][\w-]*) ([A-Z\d](?:[\w.]*\w)?)", r"--\1=\2"),
     (r"(?<![\w-])--([a-z][\w-]*)", lambda found: found[1].replace("-", "_")),
 )

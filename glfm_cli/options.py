@@ -36,12 +36,12 @@ class Sampling:
     model : str, optional
         A latent model of `glfm_cli.latent.MODELS`; if left out the first that does what is asked.
     chains, warmup, draws, thin : int, optional
-        Independent chains (6 of auto, 8 of others, of a small table up to 16, as many as its
-        estimates ask for); sweeps dropped at the start of each (60 of auto and glfm, 100 of others
-        and to explore); states kept from each (20); sweeps from one kept state to the next (4 of
-        auto and glfm, 2 of others).
+        Number of independent chains (auto 7, others 8, and up to 16 in small tables, as many as
+        precision asks for); sweeps discarded at the start of each (60 of auto and glfm, 100 of
+        others and to explore); draws kept of each (20); sweeps from one kept draw to the next (4
+        of auto and glfm, 2 of others).
     seed : int, optional
-        The same seed gives the same result, whatever `threads` is; 0 if left out.
+        Seed of the random numbers; the result does not depend on `threads`. 0 if left out.
     settings : mapping, optional
         Fields of the model's and the links' configuration, by name.
     threads : int, optional
@@ -100,7 +100,7 @@ class Sampling:
         """Raise UsageError when options of sampling come with a saved fit."""
         for name in {**self.written(), **(more or {})}:
             raise UsageError(
-                f"--{name} is about sampling, but a saved fit has been sampled",
+                f"--{name} is for sampling, but a saved fit has been sampled",
                 hint="Leave it out, or give the table itself.",
             )
 
@@ -138,11 +138,11 @@ class Saving:
         if self.save is not None and self.resume is not None:
             raise UsageError(
                 "--save and --resume cannot be used together",
-                hint="--resume goes on in the folder it is given; copy that first to keep it.",
+                hint="--resume continues in the folder it is given; copy that first to keep it.",
             )
         if not self.with_data and self.save is None:
             raise UsageError(
-                "--no-data says what --save leaves out", hint="Give --save DIR.glfm with it."
+                "--no-data needs --save", hint="Give --save DIR.glfm with it."
             )
         if not 0 <= self.checkpoint < float("inf"):
             raise UsageError("--checkpoint", value=self.checkpoint, expected="seconds from 0")

@@ -364,7 +364,7 @@ def test_a_batch_of_as_many_cells_as_draws_is_warned_of(
     draws: int, rule: str, warned: bool, seed: int
 ) -> None:
     found = suggest(mixed(seed), TYPES, count=6, rule=rule, **{**FEW, "draws": draws})
-    text = "6 draws can tell 5 cells apart, and 6 are to be chosen"
+    text = "6 draws can tell 5 cells apart, but 6 are to be chosen"
     assert any(note.startswith(text) for note in found.notes) == warned
 
 
@@ -431,8 +431,8 @@ def test_listed_pairs_are_those_to_choose_from(seed: int) -> None:
         ({"u": ["u0"], "price": [1]}, "column 'cost': the table has no such column"),
         ({"x": ["u0"], "cost": [1]}, "column 'u': the table has no such column, expected column"),
         ({"u": ["u0"], "cost": [0.0]}, "column 'cost', row 1: found 0.0, expected a cost above 0"),
-        ({"u": ["u0"], "cost": [1.0]}, "says nothing of u '"),
-        ({"u": ["u0", "u0"], "cost": [1, 2]}, "row 2: the cost of the same was given already"),
+        ({"u": ["u0"], "cost": [1.0]}, "has no cost for u '"),
+        ({"u": ["u0", "u0"], "cost": [1, 2]}, "row 2: this cost is given twice"),
         ({"u": ["zz"], "cost": [1]}, "column 'u', row 1: found 'zz', expected an id of the"),
     ],
 )

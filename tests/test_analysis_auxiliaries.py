@@ -206,5 +206,5 @@ def test_a_column_without_such_a_law_is_warned_of() -> None:
     table = pa.table({"x": x, "y": y, "rain": rain * (1.0 + np.arange(90.0) / 90.0)})
     multiple = impute(table, types, settings=PLAIN, **SHORT).multiple(1, "y ~ x")
     (warning,) = multiple.warnings
-    assert warning.startswith("'rain' tells of 'y' what the formula does not")
+    assert warning.startswith("'rain' predicts 'y' beyond the formula")
     assert "Name it in the formula, give it `role: ignore`" in warning

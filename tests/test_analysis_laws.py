@@ -138,10 +138,10 @@ def test_missing_responses_with_an_atom_are_refused(
         ("y ~ x - 1", "no column", "leave '- 1' or '0' out"),
         ("y ~ 0 + x", "no column", "leave '- 1' or '0' out"),
         ("y ~ x * z - x", "no column", "'a * b - a' is 'b + a:b'"),
-        ("y ~ offset(log(z)) + x", "offset", "Take the offset for a regressor instead"),
+        ("y ~ offset(log(z)) + x", "offset", "Use the offset as a regressor instead"),
         ("y ~ poly(x, 2)", "poly", "'x + I(x^2)'"),
-        ("y ~ x + strata(z)", "strata", "Take strata for regressors"),
-        ("y ~ x + (1 | z)", "no column", "Effects of groups are not part of it"),
+        ("y ~ x + strata(z)", "strata", "Use strata as regressors"),
+        ("y ~ x + (1 | z)", "no column", "Random effects are not supported"),
     ],
 )
 def test_what_other_programs_take_is_refused_with_what_to_write_instead(

@@ -251,7 +251,7 @@ def test_results_of_formulas_that_known_cells_tell_go_with_an_analysis(
     (tmp_path / "t.csv").write_text("\n".join(lines))
     done = glfm(*command, *short, "--analysis", "y ~ x + bmi", cwd=tmp_path)
     assert done.returncode == 2
-    assert "do not tell the missing ones" in done.stderr
+    assert "do not determine the missing ones" in done.stderr
     assert "Give 'bmi' `role: ignore`, and write I(weight / (height / 100) ** 2)" in done.stderr
 
 
@@ -291,7 +291,7 @@ def test_of_a_column_with_a_condition_no_warning_says_to_name_it() -> None:
     types = {"work": WORK, "hours": HOURS, "x": "real", "y": "real"}
     multiple = impute(table, {"columns": types}, settings=PLAIN, **SHORT).multiple(1, "y ~ x")
     (warning,) = multiple.warnings
-    assert warning.startswith("'hours' tells of 'y' what the formula does not")
+    assert warning.startswith("'hours' predicts 'y' beyond the formula")
     assert "biased. Give it `role: ignore`, or leave out" in warning
 
 

@@ -53,10 +53,11 @@ def test_numbers_far_beyond_the_fit_are_named_with_row_value_and_range(
     said = glfm("impute", fits / "n.csv", "--fit", fits / "f.glfm", "-o", fits / "o.csv").stderr
     assert (
         "Warning: column 'age': 2 numbers lie far beyond the fitted values, 39 to 82 (rows 5, 6, "
-        "the first 200): a slip, or a row of another kind, which the fit can only extrapolate to\n"
+        "the first 200): an error, or a row of another kind, to which the fit can only "
+        "extrapolate\n"
     ) in said
     assert "column 'income': 1e+11 lies far beyond the fitted values" in said
-    assert "(row 2): a slip" in said
+    assert "(row 2): an error" in said
     assert "'day'" not in said
     assert "beyond" not in " ".join(impute(fits / "n.csv", fit=fits / "without.glfm").warnings)
 

@@ -282,8 +282,11 @@ def test_intervals_are_guessed() -> None:
 @pytest.mark.parametrize(
     ("said", "error"),
     [
-        ({"type": "categorical", "censored_below": 1}, "`censored_below` goes with numbers alone"),
-        ({"type": "date", "impute": "censored"}, "`impute` goes with numbers alone"),
+        (
+            {"type": "categorical", "censored_below": 1},
+            "`censored_below` is only for numeric columns",
+        ),
+        ({"type": "date", "impute": "censored"}, "`impute` is only for numeric columns"),
         ({"type": "positive", "censored_below": 0}, "leave no number between them"),
         ({"type": "real", "censored_below": 5, "censored_above": 4}, "found 5 and 4, expected"),
         ({"type": "positive", "censored_below": "low"}, "found 'low', expected a number"),

@@ -80,7 +80,7 @@ def check_of(result: Diagnosis, name: str) -> ColumnCheck:
 
 def test_a_column_of_another_shape_is_found_and_the_others_are_not(result: Diagnosis) -> None:
     assert [check.column for check in result.checks or () if not check.fits] == ["lumpy"]
-    assert any("like 'lumpy'" in text for text in result.advice)
+    assert any("reproduce 'lumpy'" in text for text in result.advice)
 
 
 def test_shares_are_shares_and_bars_hold_every_cell(result: Diagnosis) -> None:

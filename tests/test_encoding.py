@@ -350,8 +350,8 @@ def test_successes_are_shares_with_their_trials() -> None:
 @pytest.mark.parametrize(
     ("hits", "trials", "error"),
     [
-        (["1", "5"], ["4", "3"], "column 'v', row 2: found 5 hits, expected at most the 3 trials"),
-        (["1", "5"], ["4", ""], "column 'v', row 2: found 5 hits, expected trials where there are"),
+        (["1", "5"], ["4", "3"], "row 2: found 5 successes, expected at most the 3 trials"),
+        (["1", "5"], ["4", ""], "row 2: found 5 successes, expected the number of trials where"),
         (["1", "1.5"], ["4", "4"], "column 'v', row 2: found '1.5', expected a whole number of"),
         (["1", "1"], ["4", "-4"], "column 'w', row 2: found '-4', expected a whole number of"),
         (["", ""], ["4", "4"], "column 'v': no cell of it is observed"),

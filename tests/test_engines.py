@@ -70,7 +70,7 @@ def test_folds_are_predicted_alike_by_other_processes() -> None:
     assert here.cross_validation.scores == there.cross_validation.scores
     cut = classify(make(), types, threads=2, engine="processes", time_limit=1e-3, **few)
     assert cut.stopped == "time limit"
-    with pytest.raises(GlfmError, match="engine is about the folds of cv"):
+    with pytest.raises(GlfmError, match="engine is for the folds of cv"):
         classify(make(), types, engine="processes")
 
 

@@ -124,7 +124,7 @@ def test_the_line_on_convergence_calls_columns_by_name(
         )
         for at in (0.89, 0.91)
     )
-    assert agreement_line(low).startswith("The chains do not all hold the same features")
+    assert agreement_line(low).startswith("The chains do not all find the same features")
     assert agreement_line(high).startswith("The features listed are in nearly all draws")
     none = dataclasses.replace(found, features=())
     assert agreement_line(none) == line
@@ -384,20 +384,22 @@ def test_columns_restrict_the_words_and_not_the_model(seed: int) -> None:
         (Remainder(0, 0.0, 0.0), None),
         (
             Remainder(47, 0.49, 0.83),
-            "47 more features, in at most 49 % of the rows, say no more than chance or those "
-            "shown; they explain 83 % of what all features explain (--all-features shows them). "
-            "Where columns move together by degrees, many features share what binds them: "
-            "components (--model bsvd) say it in fewer.",
+            "47 more features, in at most 49 % of the rows, add no more than chance, or "
+            "nothing to those shown; they explain 83 % of what all features explain "
+            "(--all-features shows them). "
+            "Where columns vary together gradually, components (--model bsvd) describe "
+            "them in fewer parts.",
         ),
         (
             Remainder(1, 0.04, 0.02),
-            "1 more feature, in 4 % of the rows, says no more than chance or those shown; it "
-            "explains 2 % of what all features explain (--all-features shows it).",
+            "1 more feature, in 4 % of the rows, adds no more than chance, or nothing to those "
+            "shown; it explains 2 % of what all features explain (--all-features shows it).",
         ),
         (
             Remainder(9, 0.04, 0.08),
-            "9 more features, in at most 4 % of the rows, say no more than chance or those shown; "
-            "they explain 8 % of what all features explain (--all-features shows them).",
+            "9 more features, in at most 4 % of the rows, add no more than chance, or nothing to "
+            "those shown; they explain 8 % of what all features explain "
+            "(--all-features shows them).",
         ),
     ],
 )

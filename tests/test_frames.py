@@ -130,7 +130,7 @@ def test_errors_of_new_rows_name_the_argument_that_mends_them() -> None:
     new = pa.table({"x": [1.0], "town": ["Bonn"]})
     with pytest.raises(GlfmError, match="found 'Bonn'") as caught:
         one.transform(new)
-    assert 'Take such cells as missing with `unseen="missing"`' in str(caught.value)
+    assert 'Treat such cells as missing with `unseen="missing"`' in str(caught.value)
 
 
 def test_a_matrix_is_completed_as_a_matrix(seed: int) -> None:

@@ -64,7 +64,7 @@ def test_rows_of_a_group_get_one_value_in_every_version() -> None:
         assert np.ptp(version["mark"].to_numpy()[:6]) > 0
     drawn = np.array([v["size"].to_numpy()[true["part"] == 0] for v in versions[:4]])
     assert np.ptp(drawn, axis=0).max() > 0  # of a school that says nothing nothing is certain
-    said = "'size', 'rural': the same in all rows of each group, and completed so"
+    said = "'size', 'rural': constant within each group, and completed so"
     assert found.warnings.count(said) == 1
 
 

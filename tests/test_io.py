@@ -521,7 +521,7 @@ def test_a_finished_write_replaces_the_file_and_keeps_its_permissions(tmp_path: 
 def test_unwritable_places_are_said(tmp_path: Path) -> None:
     table = pa.table({"a": [1]})
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(OutputError, match="folder it shall stand in does not exist"):
+    with pytest.raises(OutputError, match="folder it should be in does not exist"):
         write_table(table, tmp_path / "none" / "out.csv")
     with pytest.raises(OutputError, match="is a folder"):
         write_table(table, tmp_path / "folder.csv")

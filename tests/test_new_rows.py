@@ -174,7 +174,7 @@ def test_a_number_that_a_column_cannot_hold_is_an_error_unless_it_is_taken_as_mi
     done, other = (impute(table, fit=folder, unseen="missing") for table in (odd, empty))
     assert done.table[name].to_pylist()[0] == value
     assert done.table.drop_columns([name]).equals(other.table.drop_columns([name]))
-    assert any(f"a number that the fit has no place for ('{value}')" in w for w in done.warnings)
+    assert any(f"a number that the fit cannot hold ('{value}')" in w for w in done.warnings)
     (left,) = (one for one in done.data.not_completed if one.column == name)
     assert (left.cells, left.why) == (1, "numbers that the column of the fit cannot hold")
 
@@ -201,7 +201,7 @@ def test_extra_columns_pass_where_the_types_let_them(folder: Path, tmp_path: Pat
     strict = {**TYPES, "columns": {**TYPES["columns"], "note": "ignore"}}
     del strict["rest"]
     impute(make(40, 1), strict, save=tmp_path / "f.glfm", **{**SHORT, "draws": 2})
-    with pytest.raises(GlfmError, match=r"column 'more': the fit's types say nothing"):
+    with pytest.raises(GlfmError, match=r"column 'more': the fit's types have no entry"):
         impute(new, fit=tmp_path / "f.glfm")
 
 
@@ -272,7 +272,7 @@ def test_options_that_shape_a_fit_contradict_one(folder: Path) -> None:
     for option in ({"chains": 2}, {"settings": {"alpha": 1}}, {"save": "x.glfm"}):
         with pytest.raises(GlfmError, match="nothing is fitted anew"):
             impute(new, fit=folder, **option)
-    with pytest.raises(GlfmError, match="unseen is about the levels of a fit"):
+    with pytest.raises(GlfmError, match="unseen is for the levels of a fit"):
         impute(new, TYPES, unseen="missing")
 
 
@@ -299,7 +299,7 @@ def test_names_and_levels_written_otherwise_are_told_of(folder: Path) -> None:
     assert str(caught.value.hint).startswith("If 'City' is 'city', rename it. Add it, with")
     with pytest.raises(GlfmError) as caught:
         impute(with_column(table, "city", ["OSLO"] * 20), fit=folder)
-    assert str(caught.value.hint).startswith("If 'Oslo' is meant, write it so. Take such")
+    assert str(caught.value.hint).startswith("If 'Oslo' is meant, write it so. Treat such")
 
 
 @pytest.mark.parametrize("fitted", ["bool", "text"])

@@ -111,7 +111,7 @@ def test_one_chain_tells_nothing(table: pa.Table) -> None:
     assert not done.precision.good
     assert done.precision.chains_needed == 8
     assert "several chains" in done.precision.summary()
-    assert "take --chains" not in done.precision.summary(stopped=True)
+    assert "use --chains" not in done.precision.summary(stopped=True)
 
 
 def test_nothing_to_estimate_is_precise() -> None:

@@ -534,7 +534,7 @@ def test_words_of_a_formula_are_not_those_that_stand_for_columns() -> None:
         ({"b": {"type": "real", "formula": "a >"}}, "`formula` cannot be read: it is no"),
         ({"b": {"type": "real", "formula": "a > 1"}}, "expected a number, no condition"),
         ({"b": {"type": "real", "only_if": "a + 1"}}, "expected a condition such as"),
-        ({"b": {"type": "categorical", "formula": "a"}}, "`formula` goes with numbers alone"),
+        ({"b": {"type": "categorical", "formula": "a"}}, "`formula` is only for numeric columns"),
         ({"b": {"type": "real", "otherwise": "0"}}, "`otherwise` needs `only_if`"),
         ({"b": {"type": "real", "only_if": "a > 0", "otherwise": "x"}}, "expected a number"),
         (

@@ -106,7 +106,7 @@ def test_first_matching_pattern_wins() -> None:
 def test_a_name_with_brackets_is_a_name_when_the_table_has_it() -> None:
     schema = Schema.from_dict({"columns": {"x[12]": "real", "x1": "count"}})
     assert [c.type for c in schema.resolve(["x[12]", "x1"])] == [ColumnType.REAL, ColumnType.COUNT]
-    with pytest.raises(SchemaError, match="'x2': the types file says nothing"):
+    with pytest.raises(SchemaError, match="'x2': the types file has no entry"):
         schema.resolve(["x[12]", "x1", "x2"])
 
 
@@ -303,7 +303,7 @@ def test_hint_offers_what_was_probably_meant(text: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("content", "names", "message"),
     [
-        ({"columns": {"a": "real"}}, ["a", "b"], "'b': the types file says nothing"),
+        ({"columns": {"a": "real"}}, ["a", "b"], "'b': the types file has no entry"),
         ({"columns": {"a": "real", "incme": "real"}}, ["a", "income"], "no such column"),
         ({"columns": {"a": "real", "x_*": "real"}}, ["a"], "'x_*' matches no column"),
         ({"columns": {"a": "real"}}, ["a", "a"], "two columns of the table have this name"),
@@ -447,7 +447,9 @@ def test_no_text_gives_anything_but_a_schema_or_an_error(text: str) -> None:
 
 
 def test_every_example_in_the_documentation_loads(repository: Path) -> None:
-    text = (repository / "docs" / "guides" / "types.md").read_text(encoding="utf-8")
+    guides = repository / "docs" / "guides"
+    names = ("types.md", "cells.md", "relations.md")
+    text = "".join((guides / name).read_text(encoding="utf-8") for name in names)
     examples = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
     assert len(examples) >= 5
     assert all(Schema.from_yaml(example).columns for example in examples)

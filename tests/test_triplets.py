@@ -101,7 +101,7 @@ def test_repeated_trials_are_summed_and_none_is_no_cell() -> None:
         (
             pa.table({"u": [1, 2], "i": [1, 1], "h": [1, 5], "n": [1, 4]}),
             TRIALS,
-            "column 'h', row 2: found 5 hits, expected at most the 4 trials in 'n'",
+            "column 'h', row 2: found 5 successes, expected at most the 4 trials in 'n'",
         ),
         (
             pa.table({"u": [1, 2], "i": [1, 1], "h": [1, 0], "n": [1, -4]}),
@@ -121,7 +121,8 @@ def test_repeated_trials_are_summed_and_none_is_no_cell() -> None:
         (
             pa.table({"u": [1, 2], "i": [1, 1], "h": [1, 0], "n": [None, 2]}),
             TRIALS,
-            "column 'h', row 1: found 1 hits, expected trials where there are hits",
+            "column 'h', row 1: found 1 successes, expected the number of trials where there are "
+            "successes",
         ),
         (
             pa.table({"u": [1], "i": [1], "r": pa.array([None], pa.float64())}),

@@ -132,7 +132,7 @@ def test_a_handful_of_zeros_far_below_counts_as_missing_and_stays(tmp_path: Path
     done = impute(table, types, save=folder, **SHORT)
     assert done.table["x"].to_pylist()[:4] == table["x"].to_pylist()[:4]
     assert done.n_completed == 1
-    assert any("3 cells are 0, far below all others: taken for slips" in w for w in done.warnings)
+    assert any("3 cells are 0, far below all others: taken for errors" in w for w in done.warnings)
     assert [(one.column, one.cells) for one in done.data.not_completed] == [("x", 3)]
     coded = {"type": "positive", "missing": [{"value": "0", "impute": False}]}
     other = impute(table, {"columns": {"x": coded, "y": "real"}}, **SHORT)
@@ -140,7 +140,7 @@ def test_a_handful_of_zeros_far_below_counts_as_missing_and_stays(tmp_path: Path
     again = impute(table, fit=folder)
     assert again.table.equals(done.table)
     assert [(one.column, one.cells) for one in again.data.not_completed] == [("x", 3)]
-    assert any("taken for slips" in w for w in again.warnings)
+    assert any("taken for errors" in w for w in again.warnings)
 
 
 @pytest.mark.parametrize("entry", [{"atom": 0}, {"atom": "none"}, {"bounds": [0, 100]}])
@@ -268,7 +268,7 @@ def test_the_types_file_says_which_value_is_an_atom() -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"type": "count", "atom": "0"}, "goes with types real and positive alone"),
+        ({"type": "count", "atom": "0"}, "is only for types real and positive"),
         ({"type": "positive", "atom": "0", "censored_below": "1"}, "without `censored_below`"),
         ({"type": "positive", "atom": "3"}, "found 3, expected 0 or none"),
         ({"type": "real", "atom": "zero"}, "expected a number"),

@@ -46,7 +46,7 @@ def costs_of(cells: TableCells | PairCells, table: pa.Table, *, file: str | None
         first = cells.describe(np.array([int(np.argmax(gone))]))
         ids_text = ", ".join(f"{sides[i].name} '{first[sides[i].name][0].as_py()}'" for i in named)
         raise TableError(
-            f"says nothing of {ids_text}",
+            f"has no cost for {ids_text}",
             file=file,
             expected="the cost of every cell to choose from",
         )
@@ -83,7 +83,7 @@ def _by_column(cells: TableCells, table: pa.Table, cost: Array, file: str | None
     for d in np.unique(cells.column):
         if cells.names[d] not in by_name:
             raise TableError(
-                f"says nothing of column '{cells.names[d]}'",
+                f"has no cost for column '{cells.names[d]}'",
                 file=file,
                 expected="the cost of every column with cells to choose from",
                 hint="Or name the columns to choose from with --columns.",
@@ -107,7 +107,7 @@ def _check_once(key: Array, file: str | None) -> None:
         again = np.ones(key.size, dtype=bool)
         again[first] = False
         raise TableError(
-            "the cost of the same was given already",
+            "this cost is given twice",
             file=file,
             row=int(np.argmax(again)) + 1,
             expected="one cost for each",

@@ -187,15 +187,16 @@ def _check_model(model: LatentModel, layout: str = "dense") -> None:
         raise _no_draws_of_counts()
     if model.kind == "ascent" and not isinstance(model, SharedLaw):
         raise UsageError(
-            f"cells are chosen by how far draws disagree, and the model '{model.name}' keeps none",
-            hint="Take --model glfm, bsvd, mixture or clgp.",
+            "cells are chosen by how far draws disagree, and the model "
+            f"'{model.name}' has no draws",
+            hint="Use --model glfm, bsvd, mixture or clgp.",
         )
 
 
 def _no_draws_of_counts() -> UsageError:
     return UsageError(
-        "cells are chosen by how far draws disagree, and no model of counts whose absent pairs are "
-        "zeros keeps any",
+        "cells are chosen by how far draws disagree, and models of counts whose absent pairs are "
+        "zeros have no draws",
         hint="Without `absent: zero` pairs that are not listed are unknown, and --model bsvd "
         "chooses among them.",
     )
@@ -233,7 +234,7 @@ def _pairs(data: MatrixData, matrix: MatrixOptions, choice: Choice) -> PairCells
     """Return the pairs to choose from, none of which has a value."""
     if choice.columns is not None:
         raise UsageError(
-            "--columns is about tables, and the types file describes triplets",
+            "--columns is for tables, but the types file describes triplets",
             hint="List the pairs to choose from in a file for --pairs.",
         )
     for ids in (data.rows, data.others):
@@ -310,6 +311,6 @@ def _cautions(search: Search, count: int, n_draws: int) -> list[str]:
     # Centred draws span one direction less.
     more = " or run more chains or draws" if n_draws < MOST_DRAWS else ""
     return [
-        f"{n_draws} draws can tell {n_draws - 1} cells apart, and {count} are to be chosen: "
-        f"the last ones are little better than chance; ask for fewer at a time{more}"
+        f"{n_draws} draws can tell {n_draws - 1} cells apart, but {count} are to be "
+        f"chosen: the last ones are little better than chance; ask for fewer at a time{more}"
     ]

@@ -107,7 +107,7 @@ def in_words(after: Belief, before: Belief) -> list[str]:
 
     return [
         f"Number of experts: {counted(after)}",
-        f"  before the data: {counted(before)}",
+        f"  prior: {counted(before)}",
         f"alpha: {ranged(after)}",
-        f"  before the data: {ranged(before)}",
+        f"  prior: {ranged(before)}",
     ]

@@ -325,12 +325,12 @@ def _check_sampler(config: IqgmeConfig, task: EncodedColumn | None) -> None:
     """Raise UsageError when the sampler cannot do what is asked for."""
     if task is not None:
         raise UsageError(
-            "--set inference=gibbs takes one task only",
+            "--set inference=gibbs is only for one task",
             hint=f"Give '{task.column.name}' another role, or leave the setting out.",
         )
     if config.factors:
         raise UsageError(
-            "--set inference=gibbs takes full covariances only",
+            "--set inference=gibbs is only for full covariances",
             hint=f"Leave out factors={config.factors}, or the sampler.",
         )
 

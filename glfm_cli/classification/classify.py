@@ -115,7 +115,7 @@ def classify(
     threads, limit = sampling.threads or available_threads(), sampling.time_limit
     runner = runner_of(sampling.engine, sampling.scheduler, threads)
     if runner is not None and cv is None:
-        raise UsageError("--engine is about the folds of --cv", hint="Leave it out, or add --cv.")
+        raise UsageError("--engine is for the folds of --cv", hint="Leave it out, or add --cv.")
     stop = Stop(None if limit is None else began + limit)
     with thread_pool(threads) as pool:
         request = request.run_by(pool=pool, stop=stop, observer=observer, threads=threads)
@@ -313,14 +313,14 @@ def _check(sampling: Sampling, saving: Saving, predict: object, cv: int | None) 
     """Raise UsageError when options do not fit together."""
     for name in ("model", "warmup", "draws", "thin"):
         if getattr(sampling, name) is not None:
-            raise UsageError(f"--{name} has no meaning here: the mixture of experts is fitted")
+            raise UsageError(f"--{name} cannot be used here: the mixture of experts is fitted")
     if not saving.with_data:
-        raise UsageError("--no-data has no meaning here: classifiers are kept without the table")
+        raise UsageError("--no-data cannot be used here: classifiers are saved without the table")
     if cv is not None and (not isinstance(cv, int) or cv < 2):
         raise UsageError("--cv", value=cv, expected="a whole number from 2")
     for name, other in (("--predict", predict), ("--save", saving.save)):
         if cv is not None and other is not None:
             raise UsageError(
                 f"--cv and {name} cannot be used together: --cv makes a fit for each fold",
-                hint="Run the command twice.",
+                hint="Run the command twice, once for each.",
             )

@@ -119,7 +119,7 @@ def describe_experts(trained: Trained) -> ExpertsFound:
     if classifier.fitted.draws:
         raise UsageError(
             "a fit by sampling has no experts to show: each draw has its own",
-            hint="Fit without --set inference=gibbs to see some.",
+            hint="Fit without --set inference=gibbs to see experts.",
         )
     q = classifier.experts
     share = q.pi if classifier.task is None else classifier.task_weights.mean(axis=0)

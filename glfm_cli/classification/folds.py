@@ -131,9 +131,9 @@ def _no_better(code: Array, p: Array, fold: Array) -> str | None:
     if ours.mean() - shares.mean() > 2.0 * se:
         return None
     return (
-        f"the features hardly tell the label: the log score is {ours.mean():.3f}, and "
-        f"{shares.mean():.3f} where every row is given the shares of the labels: "
-        f"not better by two standard errors of the difference ({se:.3f} each)"
+        f"the features hardly predict the label: the log score is {ours.mean():.3f}, and "
+        f"{shares.mean():.3f} if every row gets the shares of the labels: not "
+        f"better by two standard errors of the difference ({se:.3f} each)"
     )
 
 

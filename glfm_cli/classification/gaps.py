@@ -83,11 +83,11 @@ def telling_gaps(
         return ()
     _, name, gap, k = clear[0]
     share, told = (f"{100.0 * one[gap, k].mean():.0f} %" for one in (hit, p))
-    more = f"; so does that of {counted(len(clear) - 1, 'more column')}" if clear[1:] else ""
+    more = f"; likewise for {counted(len(clear) - 1, 'more column')}" if clear[1:] else ""
     return (
-        f"whether '{name}' is missing tells of the label: of {counted(int(gap.sum()), 'row')} "
-        f"without it {share} are '{levels[k]}', and what is known of them foretells {told}{more}; "
-        "--set indicators=true takes it for a feature",
+        f"whether '{name}' is missing predicts the label: of {counted(int(gap.sum()), 'row')} "
+        f"without it {share} are '{levels[k]}', where the other features predict {told}{more}; "
+        "--set indicators=true makes it a feature",
     )
 
 

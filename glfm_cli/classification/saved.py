@@ -202,9 +202,9 @@ def _fitted_in(path: Path, header: Header, seen: Calibrated) -> ExpertsFit:
         chains.append(read_draws(path, index, found[0], layout))
         bounds.append(found[1].get("ascent.bounds", np.empty(0)).tolist())
     kept = tuple(chain for chain in chains if chain)
-    hint = f"Go on with `glfm classify ... --resume {path}`."
+    hint = f"Continue with `glfm classify ... --resume {path}`."
     if not kept:
-        raise StoreError("nothing was kept before the run ended", file=str(path), hint=hint)
+        raise StoreError("nothing was saved before the run ended", file=str(path), hint=hint)
     if header.model_config.inference == "gibbs":
         posterior = Posterior(layout.model, (), (), kept)
     else:

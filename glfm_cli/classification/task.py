@@ -137,7 +137,7 @@ def _read_tasks(data: Data, role: Mapping[str, Role], file: str | None) -> Data:
     others = (*data.columns[:at], *data.columns[at + 1 :])
     if np.unique(task.x).size > 1:
         return replace(data, columns=(*others, task))
-    note = f"column '{task.column.name}': all rows are of one task, so nothing is shared"
+    note = f"column '{task.column.name}': all rows belong to one task, so the column is not used"
     return replace(data, columns=others, notes=(*data.notes, note))
 
 
@@ -202,7 +202,7 @@ def _labels(encoded: EncodedColumn, file: str | None) -> tuple[tuple[str, ...], 
             file=file,
             column=name,
             expected=f"at most {MOST_LEVELS}",
-            hint="Join rare labels, or take a column of fewer levels.",
+            hint="Merge rare labels, or use a column with fewer levels.",
         )
     place = np.full(len(encoded.levels), np.nan)
     place[there] = np.arange(there.size)

@@ -142,7 +142,7 @@ def _usage_problem(error: Exception) -> tuple[str, str]:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "glfm"
     say = getattr(error, "format_message", error.__str__)
-    return say().rstrip("."), f"`{command} --help` shows what it takes."
+    return say().rstrip("."), f"`{command} --help` lists its arguments and options."
 
 
 def _discard_stdout() -> None:

@@ -134,7 +134,7 @@ def run(
         write_table(found.to_table(), output or "-")
     folder = save or resume
     if folder is not None and found.stopped:
-        console.warn(f"the work so far is kept in {folder}; go on with --resume {folder}")
+        console.warn(f"the work so far is saved in {folder}; continue with --resume {folder}")
     return _report(console, found, ctx.params["strict"], as_json)
 
 

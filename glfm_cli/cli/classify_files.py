@@ -56,7 +56,7 @@ class ClassifyFiles:
             if path is not None and cv is not None:
                 raise UsageError(
                     f"--cv and {name} cannot be used together: --cv makes a fit for each fold",
-                    hint="Run the command twice.",
+                    hint="Run the command twice, once for each.",
                 )
         asked = [name for name, path in self.of_tasks.items() if path is not None]
         if asked and types is not None and not is_guessed(types) and str(types) != "-":

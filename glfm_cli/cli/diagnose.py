@@ -100,10 +100,10 @@ def describe(result: Diagnosis, *, every: bool, blocks: bool) -> list[str]:
         "",
     ]
     if result.draws == result.chains and not any(q.gating for q in result.diagnostics):
-        lines += ["The restarts, with what each predicts by:", *_restarts(result)]
+        lines += ["The restarts, with their weights in predictions:", *_restarts(result)]
     else:
         lines += [
-            "The chains, where single features or parameters matter:",
+            "Convergence of single features and parameters:",
             *_quantities(result, every),
             "",
             *_traces(result, blocks),
@@ -150,7 +150,7 @@ def _quantities(result: Diagnosis, every: bool) -> list[str]:
 
 def _traces(result: Diagnosis, blocks: bool) -> list[str]:
     how = "" if blocks else ", as means of successive stretches"
-    lines = [f"Traces, a line a chain{how}:"]
+    lines = [f"Traces, one line for each chain{how}:"]
     for name in result.worst(MOST_TRACES):
         trace = result.traces[name]
         low, high = float(trace.min()), float(trace.max())
@@ -175,7 +175,7 @@ def _checks(result: Diagnosis) -> list[str]:
             between = f"{one.lower:.4g} to {one.upper:.4g}"
             rows.append([*first, name, f"{one.observed:.4g}", f"{one.mean:.4g}", between])
     return [
-        "Columns beside columns that the model makes (a small p: the model does not make such a "
+        "Predictive check of columns (a small p: the model does not reproduce the "
         "column):",
         *_aligned(rows, left=2, first=1),
     ]
@@ -186,7 +186,7 @@ def _cells(result: Diagnosis) -> list[str]:
     for cell in result.uncertain or ():
         rows.append([f"{cell.uncertainty:.2f}", str(cell.row), cell.column, cell.guess])
     return [
-        "The least certain cells (1: as uncertain as a cell of which only the column is known):",
+        "The least certain cells (1: only the distribution of the column is known):",
         *_aligned(rows, left=2),
     ]
 

@@ -57,9 +57,9 @@ def _fitted(summary: dict[str, Any]) -> str:
     lines = (
         f"{how} after {summary['iterations']} iterations\n"
         f"Bounds of the starts: {bounds}\n"
-        f"Weights of those that predict, by labels left out: {weights}"
+        f"Weights in predictions, by held-out labels: {weights}"
     )
     if "trees" in summary:
         beside = f"{summary['trees']:.2f} and {summary['shares']:.2f}"
-        lines += f"\nWeights of trees and of the labels' shares beside them, likewise: {beside}"
+        lines += f"\nWeights of trees and of the labels' shares, likewise: {beside}"
     return lines

@@ -226,9 +226,9 @@ def _report(
         made = "the summary is of the fits that were made" if evaluation.fits else "no fit was made"
         console.warn(f"interrupted; {made}")
         if output is not None and not to_stdout:
-            console.note("Results so far are kept; the same command with --resume goes on.")
+            console.note("Results so far are saved; the same command with --resume continues.")
         else:
-            console.note("No results are kept; with --output FILE they are, and --resume goes on.")
+            console.note("No results are saved; with --output FILE they are, for --resume.")
         return ExitStatus.INTERRUPTED
     n_fits = len(evaluation.fits)
     console.note(f"{n_fits} fit{'' if n_fits == 1 else 's'}, {evaluation.seconds:.1f} s.")

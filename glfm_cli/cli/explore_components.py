@@ -101,7 +101,7 @@ def _shares(console: RichConsole, found: ComponentExploration) -> None:
         title = "Shares of the variance"
         rows = [(part["part"], part) for part in facts["variance"]]
     else:
-        title = "What other columns tell, through the components, of each column's variance"
+        title = "Share of each column's variance explained by other columns, through the components"
         rows = sorted(
             ((part["column"], part) for part in facts["explained"]),
             key=lambda one: -one[1]["share"],

@@ -47,7 +47,7 @@ def show(found: Exploration, stdout: TextIO) -> None:
             _listed(console, title, tables.similar(found))
         if found.dependence is not None and len(found.scales) > 1:
             table = tables.dependence(found)
-            _listed(console, "Columns that tell most of each other", table.slice(0, 10))
+            _listed(console, "Columns with most mutual information", table.slice(0, 10))
             if table.num_rows > 10:
                 console.print(Text(f"and {table.num_rows - 10} more pairs."))
 

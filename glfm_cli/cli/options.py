@@ -407,7 +407,7 @@ def matrix_of(ctx: typer.Context) -> MatrixOptions:
         there, absent = ("features", "types") if types is None else ("types", "features")
         raise UsageError(
             f"--{side}-{there} needs --{side}-{absent} FILE",
-            hint="The one is a table, the other says what its columns mean.",
+            hint="One is a table, the other its types file.",
         )
     pairs = found.get("pairs")
     return MatrixOptions(
@@ -444,5 +444,5 @@ def refuse(ctx: typer.Context, taken: Sequence[str], where: str, these: str) -> 
     names = {param.name: param.opts[0] for param in ctx.command.params if param.name}
     for name in given(ctx, [name for name in names if name not in taken]):
         raise UsageError(
-            f"{names[name]} has no place where {where}", hint=f"Leave out {names[name]}; {these}."
+            f"{names[name]} cannot be used where {where}", hint=f"Leave out {names[name]}; {these}."
         )

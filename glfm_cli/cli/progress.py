@@ -69,9 +69,10 @@ class ProgressLine(Shown):
             return
         folder, complete = self._left
         if complete:
-            self._console.note(f"The fit is kept in {folder}.")
+            self._console.note(f"The fit is saved in {folder}.")
         else:
-            self._console.warn(f"the work so far is kept in {folder}; go on with --resume {folder}")
+            what = f"the work so far is saved in {folder}; continue with --resume {folder}"
+            self._console.warn(what)
 
     def begun(self, session: Session) -> None:
         """Say what the user should know, and show the line."""
@@ -121,7 +122,7 @@ class ProgressLine(Shown):
             self._bar.update(self._task, completed=self._done, **changes)
 
     def sampled(self, run: Run) -> None:
-        """Take the line away, and say what comes after Ctrl-C."""
+        """Use the line away, and say what comes after Ctrl-C."""
         _stop(self._bar)
         if run.stopped == "interrupted":
             self._console.note(f"Interrupted; {self._what} the draws so far.")

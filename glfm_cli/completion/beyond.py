@@ -102,8 +102,8 @@ def _words(about: _Beyond, count: int, rows: tuple[int, ...]) -> str:
     first = "" if count == 1 else f", the first {about.first}"
     return (
         f"column '{about.column}': {cells} far beyond the fitted values, {about.low} to "
-        f"{about.high} ({shown}{first}): a slip, or a row of another kind, which the fit can only "
-        "extrapolate to"
+        f"{about.high} ({shown}{first}): an error, or a row of another kind, to which the fit "
+        "can only extrapolate"
     )
 
 

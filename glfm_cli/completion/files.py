@@ -82,7 +82,7 @@ class Files:
             if name not in ("--output", "--traces-to"):
                 what = "the fit is of" if of_fit else "the types file describes"
                 raise UsageError(
-                    f"{name} is about tables, and {what} triplets",
+                    f"{name} is for tables, but {what} triplets",
                     hint="Predictions of a matrix come in long form, one row a pair.",
                 )
 
@@ -105,7 +105,7 @@ class Files:
                 check_target(self.table, data.blank())
             return
         if self.analysis is not None and self.multiple is None:
-            raise UsageError("--analysis says what --multiple M is for, and needs it")
+            raise UsageError("--analysis needs --multiple M")
         if self.flags:
             table = flag_columns(table, data)
         if self.multiple is not None:

@@ -143,8 +143,8 @@ def _extended(header: store.Header, sampling: Sampling, folder: Path) -> Plan:
         raise UsageError(
             f"--{name}",
             value=value,
-            expected=f"{fixed[name]}, with which {folder} was begun",
-            hint=f"Leave --{name} out; only --draws and --chains may grow when a run goes on.",
+            expected=f"{fixed[name]}, with which {folder} was started",
+            hint=f"Leave --{name} out; only --draws and --chains may grow when a run is resumed.",
         )
     if sampling.settings:
         _check_settings(header, sampling.settings, folder)
@@ -157,9 +157,9 @@ def _check_settings(header: store.Header, settings: Mapping[str, object], folder
     configs = {"model": header.model_config, "links": header.link_config}
     if apply_settings(configs, settings) != configs:
         raise UsageError(
-            "--set changes a setting with which the run was begun",
+            "--set changes a setting with which the run was started",
             file=str(folder),
-            hint="Leave --set out; only --draws and --chains may grow when a run goes on.",
+            hint="Leave --set out; only --draws and --chains may grow when a run is resumed.",
         )
 
 
@@ -174,4 +174,4 @@ def version_notes(header: store.Header, folder: Path) -> tuple[str, ...]:
     if not changed:
         return ()
     listed = "; ".join(changed)
-    return (f"{folder} was begun with other versions, so the draws may differ ({listed})",)
+    return (f"{folder} was started with other versions, so the draws may differ ({listed})",)

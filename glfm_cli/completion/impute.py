@@ -273,8 +273,8 @@ def plan_imputation(
         files.check_for_pairs(of_fit)
         if chosen == "draw":
             raise UsageError(
-                "--estimate draw is about tables, and the types file describes triplets",
-                hint="Take auto, mean, median or mode.",
+                "--estimate draw is for tables, but the types file describes triplets",
+                hint="Use auto, mean, median or mode.",
             )
     how = Filling(0, chosen, interval, sampling.threads or available_threads(), sampling.precision)
     task: Session | Fitted
@@ -326,7 +326,7 @@ def check_recommend(matrix: MatrixOptions, run: Problem | Posterior) -> None:
     """Raise UsageError when columns are to be recommended, and no value is the higher, or pairs."""
     if matrix.recommend is None:
         if matrix.rows is not None:
-            raise UsageError("--rows says whose columns --recommend N lists, and needs it")
+            raise UsageError("--rows needs --recommend N")
         return
     if not (isinstance(run.model, HasFactors) or run.links[0].ordered):
         raise UsageError(

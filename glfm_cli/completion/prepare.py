@@ -133,7 +133,7 @@ def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str
                 file=file,
                 column=column.name,
                 value=kind,
-                hint="Set `role: ignore` for the others, or take another model.",
+                hint="Set `role: ignore` for the others, or use another model.",
             )
         raise SchemaError(
             f"--model {model.name} takes no {kind} columns"
@@ -141,9 +141,9 @@ def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str
             else f"--model {model.name} takes no `{kind}`",
             file=file,
             column=column.name,
-            hint="Take another model, or give the column another type."
+            hint="Use another model, or give the column another type."
             if column.missingness is None
-            else "Take another model, such as bsvd, or leave `missingness` out.",
+            else "Use another model, such as bsvd, or leave `missingness` out.",
         )
 
 

@@ -39,7 +39,7 @@ def check_with_fit(fitted: bool, written: Mapping[str, object], unseen: str) -> 
     """
     check_unseen(unseen)
     if not fitted and unseen != "error":
-        raise UsageError("--unseen is about the levels of a fit", hint="Add --fit DIR.glfm.")
+        raise UsageError("--unseen is for the levels of a fit", hint="Add --fit DIR.glfm.")
     for name in written if fitted else ():
         raise UsageError(
             f"--{name} and --fit cannot be used together: nothing is fitted anew",
@@ -60,7 +60,7 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int | None
         raise UsageError(
             f"--multiple and --estimate {estimate} cannot be used together: joint draws fill its "
             "tables",
-            hint="Leave out --estimate, or take --multiple away.",
+            hint="Leave out --estimate, or leave out --multiple.",
         )
     if n_draws is not None and versions > n_draws:
         raise UsageError(

@@ -148,7 +148,7 @@ class Session:
             if store is not None:
                 store.close()
             return None
-        note = f"going on from {folder}, left by an earlier run with the same options"
+        note = f"continuing from {folder}, left by an earlier run with the same options"
         return replace(self, store=store, plan=found.plan, partial=True, notes=(note,), done=done)
 
     def sample(self, *, observer: Observer | None = None, forecasts: bool = True) -> Run:
@@ -275,7 +275,7 @@ def plan_fit(
         return Planned(problem, whole.take(rows), plan, whole)
     if scaling.learn_rows is not None:
         name = "learn-rows"
-        raise UsageError(f"--{name} is about tables, and the types file describes triplets")
+        raise UsageError(f"--{name} is for tables, but the types file describes triplets")
     triplets = encode_triplets(table, schema, file=file)
     notes: tuple[str, ...] = ()
     if matrix.pairs is not None and triplets.value.column.absent is None:
@@ -295,7 +295,7 @@ def check_layout(triplets: bool, matrix: MatrixOptions, *, of_fit: bool = False)
     what = "the fit is of" if of_fit else "the types file describes"
     for name in () if triplets else matrix.written():
         raise UsageError(
-            f"--{name} is about triplets, and {what} a table",
+            f"--{name} is for triplets, but {what} a table",
             hint="Triplets have columns with the roles row, column and value.",
         )
 
@@ -319,7 +319,7 @@ def _continued(
     if sampling.effort is not None:
         raise UsageError(
             "--effort and --resume cannot be used together: the run has its length",
-            hint="Leave --effort out; --draws and --chains may grow when a run goes on.",
+            hint="Leave --effort out; --draws and --chains may grow when a run is resumed.",
         )
     header, plan = header_to_continue(schema, sampling, folder)
     learnt = Scaling(header.learn_rows or "all")
@@ -327,8 +327,9 @@ def _continued(
         raise UsageError(
             "--learn-rows",
             value=scaling.learn_rows,
-            expected=f"{learnt.learn_rows}, with which {folder} was begun",
-            hint="Leave --learn-rows out; only --draws and --chains may grow when a run goes on.",
+            expected=f"{learnt.learn_rows}, with which {folder} was started",
+            hint="Leave --learn-rows out; only --draws and --chains may grow when a run is "
+            "resumed.",
         )
     if header.matrix is None:
         if schema is not None and is_triplets(schema):

@@ -19,8 +19,8 @@ def advise(result: Diagnosis, fit: Fit) -> tuple[str, ...]:
     if vague:
         names = _named(list(dict.fromkeys(cell.column for cell in vague)))
         advice.append(
-            f"The least certain cells, of {names}, are as uncertain as a cell of which only the "
-            "column is known, or more so: nothing in their rows helps, or the rows are unusual. "
+            f"The least certain cells, of {names}, are as uncertain as if only the distribution of "
+            "the column were known, or more: nothing in their rows helps, or the rows are unusual. "
             "Report them with their intervals, or leave them missing."
         )
     return tuple(advice)
@@ -37,19 +37,18 @@ def _on_precision(result: Diagnosis, fit: Fit) -> list[str]:
         advice.append("Estimates are precise enough: they can be used as they are.")
     elif precision is not None and precision.chains_needed > precision.chains:
         advice.append(
-            f"Go on with more chains: `glfm impute DATA --resume {result.path} --chains "
+            f"Continue with more chains: `glfm impute DATA --resume {result.path} --chains "
             f"{precision.chains_needed}`."
         )
     elif precision is not None:
         longer = max(100, 3 * fit.plan.warmup)
-        advice.append(f"Begin anew with a longer warm-up (--warmup {longer}).")
+        advice.append(f"Start again with a longer warm-up (--warmup {longer}).")
     apart = [q for q in result.diagnostics if q.gating and not q.converged()]
     if apart and result.diagnostics.bound_converged is None:
         names = _named([result.labels[q.name] for q in apart], quoted=False)
         advice.append(
-            f"The chains differ in {names}: each keeps to what it found. Estimates average over "
-            "them; where you read single features, trust those that many draws share (stability "
-            "in `glfm explore`)."
+            f"The chains differ in {names}. Estimates average over them; if you interpret "
+            "single features, use those that many draws share (stability in `glfm explore`)."
         )
     return advice
 
@@ -62,7 +61,7 @@ def _on_features(result: Diagnosis, fit: Fit) -> list[str]:
         cap, trace = getattr(fit.config, setting, None), result.traces.get(quantity)
         if cap and trace is not None and trace.max() >= cap:
             return [
-                f"The number of {what} reached its cap of {cap}. Begin anew with --set "
+                f"The number of {what} reached its cap of {cap}. Start again with --set "
                 f"{setting}={2 * cap}."
             ]
     return []
@@ -76,20 +75,20 @@ def _on_columns(result: Diagnosis) -> list[str]:
     advice = []
     if numbers:
         advice.append(
-            f"The model does not make columns like {_named(numbers)} (p < {MISFIT:g}). Try "
-            "`transform: rank` for them in the types file, or give values that stand for "
-            "something else (such as 999) as missing."
+            f"The model does not reproduce {_named(numbers)} (p < {MISFIT:g}). Try "
+            "`transform: rank` for them in the types file, or list codes among the "
+            "values (such as 999) as missing."
         )
     levels = [c.column for c in misfits if c.levels and not COLUMN_TYPES[c.type].ordered]
     ordered = [c.column for c in misfits if c.levels and COLUMN_TYPES[c.type].ordered]
     if levels:
         advice.append(
-            f"The model does not make the levels of {_named(levels)} as often as they occur "
-            f"(p < {MISFIT:g}). Join levels that are rare, or run more draws."
+            f"The model does not reproduce how often the levels of {_named(levels)} occur "
+            f"(p < {MISFIT:g}). Merge rare levels, or run more draws."
         )
     if ordered:
         advice.append(
-            f"The model does not make the levels of {_named(ordered)} as often as they occur "
+            f"The model does not reproduce how often the levels of {_named(ordered)} occur "
             f"(p < {MISFIT:g}). Check the order of the levels, or take type categorical."
         )
     return advice

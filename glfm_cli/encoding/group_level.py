@@ -44,7 +44,7 @@ def with_group_levels(data: Data) -> Data:
             columns[d] = _with_known(encoded, code)
     more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
     named = f"{', '.join(told[:MOST_NAMED])}{more}"
-    notes = (f"{named}: the same in all rows of each group, and completed so",) if told else ()
+    notes = (f"{named}: constant within each group, and completed so",) if told else ()
     return replace(data, columns=tuple(columns), notes=(*data.notes, *notes))
 
 

@@ -42,7 +42,7 @@ def groups_of(
         raise source.cell_error(
             gone,
             "a value in every row",
-            "Write down what the row belongs to; a row of its own needs a group of its own.",
+            "Fill in the group of the row; a row by itself needs a group of its own.",
             "the cell of role group is empty",
         )
     texts, of_row = distinct_texts(source)
@@ -79,7 +79,7 @@ def time_of(
             column=column.column.name,
             row=int(np.argmin(column.observed)) + 1,
             expected="a value in every row",
-            hint="Write down when it was, or give the column role predictor.",
+            hint="Fill in the time, or give the column role predictor.",
         )
     return column.x, clock
 
@@ -89,9 +89,9 @@ def group_notes(groups: Groups | None, encoded: Sequence[EncodedColumn]) -> list
     if groups is None or not groups.n:
         return []
     if groups.n == groups.code.size:
-        return ["every row is a group of its own, so that role group tells nothing"]
+        return ["every row is a group of its own, so that role group has no effect"]
     if groups.n == 1:
-        return ["all rows are of one group, so that role group tells nothing"]
+        return ["all rows are of one group, so that role group has no effect"]
     if groups.time is None:
         return []
     first = np.unique(groups.code, return_index=True)[1]
@@ -104,8 +104,8 @@ def group_notes(groups: Groups | None, encoded: Sequence[EncodedColumn]) -> list
         return []
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return [
-        f"{', '.join(names[:3])}{more}: the same in all rows of each group; what differs with such "
-        "a column over time may be drawn towards zero unless it has role predictor"
+        f"{', '.join(names[:3])}{more}: constant within each group; differences over time between "
+        "its values may be shrunk towards zero unless it has role predictor"
     ]
 
 

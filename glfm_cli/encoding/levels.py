@@ -70,7 +70,7 @@ def encode_known_levels(
     place = _places(source, levels)
     unknown = _unknown(texts, missing, place)
     if unknown.any() and not unseen_is_missing:
-        mend = "Take such cells as missing with `--unseen missing`, or fit again with this level."
+        mend = "Treat such cells as missing with `--unseen missing`, or fit again with this level."
         if unseen_is_missing is None:
             mend = "Fit again with this level, or leave the row out."
         text = texts[int(np.argmax(unknown))] or ""
@@ -256,7 +256,7 @@ def _check_castable(
         if not can_hold([level], kind):
             raise source.schema_error(
                 f"level '{level}' cannot stand in a column of Arrow type {kind}",
-                hint="Take it out of `levels`, or write the levels as the table holds them.",
+                hint="Remove it from `levels`, or write the levels as the table holds them.",
             )
 
 

@@ -131,14 +131,14 @@ def _resolve(
         columns = replace(schema, columns=tuple(there)).resolve(names)
     except SchemaError as error:
         raise SchemaError(
-            "the fit's types say nothing of this column"
-            if error.problem.startswith("the types file says nothing")
+            "the fit's types have no entry for this column"
+            if error.problem.startswith("the types file has no entry")
             else error.problem,
             file=error.file,
             column=error.column,
             value=error.value,
             hint="Remove the column; fits made with `rest: ignore` let such columns pass through."
-            if error.problem.startswith("the types file says nothing")
+            if error.problem.startswith("the types file has no entry")
             else error.hint,
         ) from None
     known = {k.column.name for k in learnt}
@@ -201,7 +201,7 @@ def _numbers(
         if unfit_is_missing is False:
             with suppress(TableError):
                 read(True)
-                error.hint = f"Take such cells as missing with `--unseen missing`, or {again}"
+                error.hint = f"Treat such cells as missing with `--unseen missing`, or {again}"
         raise
 
 
@@ -266,8 +266,8 @@ def _unseen_note(encoded: EncodedColumn, unseen: list[str], *, moved: bool) -> s
     shown = ", ".join(f"'{level}'" for level in unseen[:5]) + (", ..." if len(unseen) > 5 else "")
     what = "number" if encoded.column.numeric else "level"
     count = f"a {what}" if len(unseen) == 1 else f"{len(unseen)} {what}s"
-    why = "has no place for" if encoded.column.numeric else "has not seen"
-    then = "told it nothing; the cells were left as they are"
+    why = "cannot hold" if encoded.column.numeric else "has not seen"
+    then = "taken for missing, and left unchanged"
     if moved:
-        then = "counted as the nearest that it has one for"
-    return f"column '{encoded.column.name}': {count} that the fit {why} ({shown}) {then}"
+        then = "taken for the nearest that it can hold"
+    return f"column '{encoded.column.name}': {count} that the fit {why} ({shown}): {then}"

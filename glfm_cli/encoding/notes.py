@@ -27,7 +27,7 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
         shown = f"{values[0]:.12g}"
         if encoded.levels:
             shown = f"'{encoded.levels[int(values[0])]}'"
-        notes.append(f"every observed cell is {shown}, so it tells nothing about other columns")
+        notes.append(f"every observed cell is {shown}, so the column says nothing about others")
     zeros = int(np.sum(values == 0.0))
     is_low = encoded.column.positive and encoded.column.reflect is None
     if is_low and zeros and atom_of(encoded.column, values) is None:
@@ -95,8 +95,8 @@ def _slips(column: str, slips: int, _: tuple[int, ...]) -> str:
 def _slips_text(slips: int) -> str:
     cells = "cell is" if slips == 1 else "cells are"
     return (
-        f"{slips} {cells} 0, far below all others: taken for slips, which tell nothing and stay "
-        "(`atom: 0` in the types file if they are values)"
+        f"{slips} {cells} 0, far below all others: taken for errors, not used, and left as "
+        "they are (`atom: 0` in the types file if they are values)"
     )
 
 

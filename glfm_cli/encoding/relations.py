@@ -347,7 +347,7 @@ def _impossible(
 
 
 def _outside(columns: list[EncodedColumn], one: Relation, outside: Mask) -> list[RowsNote]:
-    """Take the empty cells outside a condition out of the missing ones, and list other cells."""
+    """Use the empty cells outside a condition out of the missing ones, and list other cells."""
     encoded = columns[one.d]
     value = otherwise(encoded)
     wrong, empty = outside & encoded.observed, outside & encoded.requested

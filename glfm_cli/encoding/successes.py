@@ -44,14 +44,14 @@ def encode_successes(table: pa.Table, columns: Sequence[Column], source: Source)
     trials = _counted(of_trials, "trials").x
     unknown = np.isnan(trials) & ~np.isnan(successes)
     more = successes > trials
-    for bad, expected in ((unknown, "trials where there are hits"), (more, "")):
+    for bad, expected in ((unknown, "the number of trials where there are successes"), (more, "")):
         if bad.any():
             row = int(np.argmax(bad))
             raise TableError(
                 file=source.file,
                 row=row + 1,
                 column=column.name,
-                value=f"{successes[row]:g} hits",
+                value=f"{successes[row]:g} successes",
                 expected=expected or f"at most the {trials[row]:g} trials in '{column.trials}'",
             )
     many = trials > MOST_TRIALS
@@ -59,7 +59,7 @@ def encode_successes(table: pa.Table, columns: Sequence[Column], source: Source)
         raise of_trials.cell_error(
             many,
             f"at most {MOST_TRIALS} trials",
-            "So many fix a rate so well that it can be the value: "
+            "With so many trials, give the rate itself: "
             "`type: positive` with a transform, or `type: real`.",
         )
     return Successes(successes, trials, hits.left)

@@ -65,7 +65,7 @@ class Design:
                 "--method-timeout", value=self.method_timeout, expected="seconds above 0"
             )
         if self.resume and self.output is None:
-            raise UsageError("--resume needs --output, the results to go on with")
+            raise UsageError("--resume needs --output, the results to continue with")
 
     def check_split(self, name: str) -> None:
         """Raise UsageError when a split column leaves an option nothing to say."""
@@ -80,7 +80,7 @@ class Design:
         """Raise UsageError when something is said that is about tables alone."""
         if self.programs:
             raise UsageError(
-                "--method is about tables, and the types file describes triplets",
+                "--method is for tables, but the types file describes triplets",
                 hint="Triplets have columns with the roles row, column and value.",
             )
         if mechanism == "one-per-row" and self.rates is not None:

@@ -126,7 +126,7 @@ def _any(triplets: Triplets, rate: float, rng: np.random.Generator) -> Array:
         raise UsageError(
             f"a rate of {rate:g} cannot be reached: at most {most:.0f} % of the {m} cells can be "
             "hidden while every row and column keeps one",
-            hint="Take another rate.",
+            hint="Use another rate.",
         )
     hidden = np.zeros(m, dtype=bool)
     hidden[can[:requested]] = True

@@ -93,12 +93,12 @@ def draw_mask(
         raise UsageError(
             f"a rate of {rate:g} cannot be reached: at most {np.floor(most):.0f} % of the cells "
             f"can be hidden ({mechanism}) while every row and column keeps one",
-            hint="Take a lower rate, or another --mechanism.",
+            hint="Use a lower rate, or another --mechanism.",
         )
     if requested == 0:
         raise UsageError(
             f"a rate of {rate:g} hides no cell: only {int(hideable.sum())} can be hidden",
-            hint="Take a higher rate.",
+            hint="Use a higher rate.",
         )
     order = order[np.argsort(key.ravel()[order], kind="stable")]
     hidden = np.zeros(key.size, dtype=bool)
@@ -221,7 +221,7 @@ def _like_gaps(cells: MaskedCells, mechanism: str) -> Array:
     if not cells.gaps.any():
         raise UsageError(
             f"--mechanism {mechanism} imitates the table's gaps, and the table has none",
-            hint="Take --mechanism mcar, mar or mnar.",
+            hint="Use --mechanism mcar, mar or mnar.",
         )
     return cells.hideable & cells.gaps.any(axis=0)
 

@@ -56,7 +56,7 @@ def score_new_rows(rows: HeldOutRows, prediction: Prediction) -> list[Score]:
             recall.append(float(one.sum() / most))
             gain.append(float((one * discount[: one.size]).sum() / discount[:most].sum()))
     if not total:
-        raise UsageError("no count is hidden", hint="Take a larger share for --rates.")
+        raise UsageError("no count is hidden", hint="Use a larger share for --rates.")
     values = {
         "perplexity": np.exp(-logs[0] / total),
         "perplexity_mixed": np.exp(-logs[1] / total),

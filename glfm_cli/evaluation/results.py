@@ -149,7 +149,7 @@ class Results:
                 raise UsageError(
                     "there are results in this file already",
                     file=str(path),
-                    hint="Add --resume to go on with them, or remove the file to begin anew.",
+                    hint="Add --resume to continue with them, or remove the file to start again.",
                 )
 
     def load(self) -> list[Outcome]:
@@ -189,7 +189,7 @@ class Results:
             raise OutputError(
                 f"cannot be written: {error.strerror or error}",
                 file=str(self.growing),
-                hint="The results so far are kept; --resume goes on with them.",
+                hint="The results so far are saved; --resume continues with them.",
             ) from error
 
     def finish(self, fits: Sequence[Outcome]) -> None:
@@ -237,7 +237,7 @@ def _read_growing(path: Path) -> list[list[str]]:
 
 def _foreign(path: Path) -> UsageError:
     return UsageError(
-        "is not a table of results that can be gone on with",
+        "is not a table of results that can be continued",
         file=str(path),
         expected=f"the columns {', '.join(RESULTS.names)}",
         hint="Choose another --output.",

@@ -61,7 +61,7 @@ def choose(
         if hidden is None:
             raise UsageError(
                 "--sample held-out needs cells that were hidden before the fit",
-                hint="Give the table and its types, not a saved run; or take --sample consensus.",
+                hint="Give the table and its types, not a saved run; or use --sample consensus.",
             )
         chain, draw, _ = max(
             numbered(posterior), key=lambda one: hidden_log_density(posterior, one[2], hidden)

@@ -73,7 +73,7 @@ def feature_model(model: LatentModel) -> FeatureModel:
     if not isinstance(model, FeatureModel):
         raise UsageError(
             f"the model '{model.name}' has no features to explore",
-            hint="Take a model with binary features: --model glfm.",
+            hint="Use a model with binary features: --model glfm.",
         )
     return cast(FeatureModel, model)
 

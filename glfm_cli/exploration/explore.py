@@ -323,7 +323,7 @@ def _features(
 
 def _notes_of(data: Data) -> list[str]:
     """Return what is to be known of the table."""
-    alone = "only one column is modelled, so features describe its shape, no bond between columns"
+    alone = "only one column is modelled, so features describe its shape, not relations of columns"
     return [alone if text == ONE_COLUMN else text for text in data.notes]
 
 
@@ -336,15 +336,14 @@ def _cautions(
     cautions = []
     if len(posterior.chains) == 1:
         cautions.append(
-            "one chain cannot tell how stable its features are: it keeps to what it found; "
-            "run several"
+            "one chain cannot tell how stable its features are; run several"
         )
     weak = [feature.name for feature in features if not feature.stable]
     where = "draws of the other chains" if len(posterior.chains) > 1 else "draws"
     if weak:
         names = f"{', '.join(weak[:-1])} and {weak[-1]} are" if len(weak) > 1 else f"{weak[0]} is"
         cautions.append(
-            f"{names} in fewer than half of the {where}: this explanation is one of several"
+            f"{names} in fewer than half of the {where}: one of several possible explanations"
         )
     unsure = sum(not pattern.stable for pattern in patterns)
     if unsure and not weak:

@@ -153,8 +153,8 @@ def plan_exploration(
     held_out = request.sample == "held-out"
     if held_out and (saving.save is not None or saving.resume is not None):
         raise UsageError(
-            "--sample held-out fits the table without some of its cells: no fit of it to keep",
-            hint="Leave out --save and --resume, or take --sample consensus.",
+            "--sample held-out fits the table without some of its cells: no fit of it to save",
+            hint="Leave out --save and --resume, or use --sample consensus.",
         )
     if saving.resume is None:
         layout = "dense" if schema is None else layout_of(schema)

@@ -8,9 +8,9 @@ from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.words import percent
 
 _BECAUSE = {
-    "consensus": "in it rows go together most as they do on average",
-    "best": "of all draws it has the highest log likelihood",
-    "held-out": "of all draws it best predicts the cells hidden before the fit",
+    "consensus": "its grouping of rows is closest to the average",
+    "best": "it has the highest log likelihood",
+    "held-out": "it best predicts the cells hidden before the fit",
 }
 
 
@@ -48,8 +48,8 @@ def agreement_line(found: Exploration) -> str:
     if least >= AGREED and len(found.posterior.chains) > 1:
         return "The features listed are in nearly all draws of the other chains, too."
     return (
-        "The chains do not all hold the same features: stability says how much of each the others "
-        "find, too."
+        "The chains do not all find the same features: stability says how often others find "
+        "each."
     )
 
 
@@ -59,8 +59,8 @@ def no_feature_line(found: Exploration) -> str:
     if groups is None or groups.time is None:
         return "No feature: nothing in this table binds columns together by more than chance."
     return (
-        "No feature: beside what they share in time, nothing binds columns together by more than "
-        "chance. Without role time that is shown as features, too."
+        "No feature: apart from shared time series, nothing binds columns together by more than "
+        "chance."
     )
 
 
@@ -73,16 +73,16 @@ def remainder_line(found: Exploration) -> str | None:
     share = percent(rest.largest)
     if rest.number == 1:
         return (
-            f"1 more feature, in {share} of the rows, says no more than chance or those shown; it "
-            f"explains {part} (--all-features shows it)."
+            f"1 more feature, in {share} of the rows, adds no more than chance, or nothing to "
+            f"those shown; it explains {part} (--all-features shows it)."
         )
     by_degrees = (
-        " Where columns move together by degrees, many features share what binds them: components "
-        "(--model bsvd) say it in fewer."
+        " Where columns vary together gradually, components (--model bsvd) describe them in "
+        "fewer parts."
     )
     return (
-        f"{rest.number} more features, in at most {share} of the rows, say no more than chance or "
-        f"those shown; they explain {part} (--all-features shows them)."
+        f"{rest.number} more features, in at most {share} of the rows, add no more than chance, "
+        f"or nothing to those shown; they explain {part} (--all-features shows them)."
         f"{by_degrees if found.features and rest.explained > MOSTLY else ''}"
     )
 
@@ -110,7 +110,6 @@ def missing_line(found: Exploration) -> str | None:
     more = len(pairs) - len(texts)
     rest = f" and {more} more pair{'' if more == 1 else 's'}" if more else ""
     return (
-        f"Missing in the same rows (correlation of gaps): {', '.join(texts)}{rest}. Features are "
-        "found in values alone: a column that says where one of these is missing shows who lacks "
-        "it."
+        f"Missing in the same rows (correlation of gaps): {', '.join(texts)}{rest}. Features "
+        "are found in values alone: add an indicator column to see which rows lack them."
     )

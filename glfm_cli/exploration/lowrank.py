@@ -84,7 +84,7 @@ def component_model(model: LatentModel) -> Components:
         able = [name for name, one in MODELS.items() if isinstance(one, Components)]
         raise UsageError(
             f"the model '{model.name}' has no components to explore",
-            hint=f"Take a model that has: --model {' or '.join(able)}.",
+            hint=f"Use a model that has them: --model {' or '.join(able)}.",
         )
     return cast(Components, model)
 

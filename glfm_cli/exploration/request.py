@@ -69,7 +69,7 @@ class Request:
         """Raise UsageError when rows are to be coloured where there is no map of them."""
         if self.color is not None:
             raise UsageError(
-                "--color is about a map of the rows", hint="Leave it out, or take --model clgp."
+                "--color is for maps of rows", hint="Leave it out, or use --model clgp."
             )
 
     def requested(self, names: Sequence[str]) -> tuple[str, ...]:

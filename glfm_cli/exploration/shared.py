@@ -113,8 +113,8 @@ class SharedByRows:
             return ()
         names = f"{', '.join(loose[:-1])} and {loose[-1]} are" if loose[1:] else f"{loose[0]} is"
         return (
-            f"{names} not the same in all chains: what all series together do to columns is surer "
-            "than which of them does it",
+            f"{names} not the same in all chains: the joint effect of all series is more certain "
+            "than which of them has it",
         )
 
 

@@ -21,7 +21,7 @@ def variance_parts(found: SharedByRows) -> pa.Table:
     """
     parts, share, sd = list(found.parts), found.share, found.share_sd
     if found.clock is not None:
-        parts += ["in time", "others tell"]
+        parts += ["in time", "explained by others"]
         share = np.column_stack([share, found.in_time[0], found.told])
         sd = np.column_stack([sd, found.in_time[1], found.told_sd])
     D, P = share.shape

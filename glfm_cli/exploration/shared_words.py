@@ -7,16 +7,16 @@ import math
 from glfm_cli.exploration.shared import OWN, SHARED, SharedByRows, SharedSeries
 from glfm_cli.exploration.words import percent, with_error
 
-PARTS = "What moves each column: shares of its variance, on the scale of its link"
-SERIES = "Series that columns share, by what they do to these"
-MOVES = "how many sds it moves columns"
-NO_SERIES = "No series that columns share is surely there."
+PARTS = "Parts of the variance of each column, on the scale of its link"
+SERIES = "Time series that columns share"
+MOVES = "sds by which it moves columns"
+NO_SERIES = "No shared time series is clearly above 0."
 MOST = 6  # columns named for a series
 
 
 def part_rows(found: SharedByRows) -> tuple[list[str], list[list[str]]]:
     """Return the headings behind the columns' names, and a row a column."""
-    header, cells = ["in time", "others tell"], [found.in_time, (found.told, found.told_sd)]
+    header, cells = ["in time", "explained by others"], [found.in_time, (found.told, found.told_sd)]
     if found.clock is None:
         header, cells = [], []
     for p, name in enumerate(found.parts):

@@ -94,7 +94,7 @@ class Precision:
         if math.isnan(self.typical) and stopped:
             return "Precision unknown: it takes several chains of a model, and the run was stopped."
         if math.isnan(self.typical):
-            return "Precision unknown: it takes several chains to tell; take --chains 8."
+            return "Precision unknown: it takes several chains to tell; use --chains 8."
         by = _short(self.typical)
         if self.typical > self.goal >= round(self.typical, 2):
             by = f"{math.ceil(1000 * self.typical) / 1000:.3f}"
@@ -109,7 +109,7 @@ class Precision:
             return f"Not precise enough: {moved} {self._more_chains(seconds)}"
         return (
             f"Not settled: {moved} But the second halves of the chains differ from the first "
-            f"by {_short(self.drift)} in the same direction. Take a longer --warmup."
+            f"by {_short(self.drift)} in the same direction. Use a longer --warmup."
         )
 
     def of_tables(self, tables: int) -> tuple[bool, str]:
@@ -123,7 +123,7 @@ class Precision:
             return False, (
                 f"Not settled: the second halves of the chains differ from the first by "
                 f"{_short(self.drift)} of a cell's standard deviation in the same direction. "
-                "Take a longer --warmup."
+                "Use a longer --warmup."
             )
         return True, f"Good: each of the {tables} tables has a draw of its own."
 

@@ -174,7 +174,7 @@ def sample(
     if problem.model.kind == "ascent":
         if runner is not None:
             raise UsageError(
-                f"--engine is about chains, and the model '{problem.model.name}' has none"
+                f"--engine is for chains, but the model '{problem.model.name}' has none"
             )
         run = ascend(problem, plan, stop, watching, keeping, threads)
         return replace(run, seconds=time.monotonic() - began)

@@ -27,7 +27,7 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     if not data:
         raise TableError("is empty", file=file, expected=f"{_WHAT[layout]} data")
     if layout == "parquet" and not data.startswith(PARQUET):
-        raise TableError("is not a Parquet file", file=file, hint="Is its suffix right?")
+        raise TableError("is not a Parquet file", file=file, hint="Check its suffix.")
     try:
         table = _read_parquet(data) if layout == "parquet" else _read_ipc(data)
     except MemoryError:  # Arrow's own is an ArrowException, too

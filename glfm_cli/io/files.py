@@ -160,7 +160,7 @@ def write_stdout(blocks: Iterator[bytes]) -> None:
 
 # What went wrong, when reading and when writing.
 _REASONS = {
-    errno.ENOENT: ("there is no such file", "the folder it shall stand in does not exist"),
+    errno.ENOENT: ("there is no such file", "the folder it should be in does not exist"),
     errno.ENOTDIR: ("a part of its path is a file, not a folder",) * 2,
     errno.EISDIR: ("it is a folder, not a file",) * 2,
     errno.EACCES: ("no permission to read it", "no permission to write there"),

@@ -12,7 +12,7 @@ from glfm_cli.latent.model import LatentModel
 ELSEWHERE = {
     "iqgme": (
         "predicts a label, and of the other columns it knows what --model mixture does",
-        "Take --model mixture, or `glfm classify ... --target COLUMN --complete FILE`.",
+        "Use --model mixture, or `glfm classify ... --target COLUMN --complete FILE`.",
     )
 }
 CANDIDATES = ("glfm", "mixture", "bsvd", "forest")  # of `auto`, besides one that is none alone

@@ -271,7 +271,7 @@ def with_groups(model: LatentModel) -> LatentModel:
     if model.sees != "gaussian":
         raise UsageError(
             f"--model {model.name} takes no columns of role group or time",
-            hint="Take --model auto, glfm, bsvd or mixture, or give these columns role predictor.",
+            hint="Use --model auto, glfm, bsvd or mixture, or give these columns role predictor.",
         )
     grouped: WithGroups = object.__new__(_class_of(type(gaussian(model))))
     grouped.__dict__.update(vars(model), inner=model)

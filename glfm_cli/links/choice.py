@@ -109,7 +109,7 @@ def choose_margin(
             raise SchemaError(
                 "`transform: rank` does not go with cells that are intervals, such as <0.5",
                 column=column.name,
-                hint="Take another transform, such as log, or leave it out.",
+                hint="Use another transform, such as log, or leave it out.",
             )
         own = Log1p() if integers else Log() if column.positive else own
     elif rank and sample.size:
@@ -153,7 +153,7 @@ def _logit(column: Column, integers: bool) -> Logit:
         raise SchemaError(
             "`transform: logit` of a count needs an upper bound",
             column=column.name,
-            hint="Give `bounds: [lowest, highest]`, or take another transform.",
+            hint="Give `bounds: [lowest, highest]`, or use another transform.",
         )
     if column.reflect is not None:
         low, high = (
@@ -193,5 +193,5 @@ def _check_domain(column: Column, shape: Shape, sample: Array, points: Array, ro
         row=int(rows[bad[0]]) + 1,
         value=f"{sample[bad[0]]:g}",
         expected=f"{expected} (transform: {transform or 'none'})",
-        hint=f"Take another `transform` for '{column.name}', or give the value as missing.",
+        hint=f"Use another `transform` for '{column.name}', or give the value as missing.",
     )

@@ -52,7 +52,7 @@ def make_link(
             raise SchemaError(
                 "models of rates take no `missingness`",
                 column=encoded.column.name,
-                hint="Take another --model, or leave `missingness` out.",
+                hint="Use another --model, or leave `missingness` out.",
             )
         return own.calibrate(encoded, config)
     if encoded.ends is not None and encoded.column.atom not in (None, "none"):
@@ -65,7 +65,7 @@ def make_link(
         raise SchemaError(
             "models of rates take no cells that are intervals, such as 5+",
             column=encoded.column.name,
-            hint="Take another --model, or list such texts under `missing:`.",
+            hint="Use another --model, or list such texts under `missing:`.",
         )
     if config.atoms and encoded.ends is None:
         at = atom_of(encoded.column, encoded.x[encoded.observed])

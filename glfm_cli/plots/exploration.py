@@ -198,7 +198,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         axes.set_yticks(np.arange(n), names, fontproperties=style.SMALL)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        style.titled(axes, "What columns tell of each other", "0 nothing, 1 everything")
+        style.titled(axes, "Mutual information of columns", "0 nothing, 1 everything")
         figure.colorbar(
             image, ax=axes, shrink=0.8, pad=0.02, ticks=MaxNLocator(5), format=style.plain
         )

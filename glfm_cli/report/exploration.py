@@ -82,7 +82,7 @@ def _of_features(found: Exploration, drawn: Mapping[str, Path]) -> list[parts.Se
         ("overview", "Overview", _overview(found, drawn)),
         ("features", "Features", _features(found)),
         ("patterns", "Patterns", _patterns(found)),
-        ("shared", "What rows share", _shared(found.shared)),
+        ("shared", "Groups and time", _shared(found.shared)),
         ("columns", "Columns", _columns(found, drawn)),
         ("rows", "Rows", _rows(found)),
         ("dependence", "Dependence", _dependence(found, drawn)),
@@ -134,12 +134,12 @@ def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> li
     ]
     titles = {
         "goes_with": "Covariates that components go with",
-        "explained": "What other columns tell of each",
+        "explained": "Explained by other columns",
     }
     for name in ("goes_with", "variance", "explained", "covariates", "rank"):
         if name in tables:
             sections.append((name, titles.get(name, name.capitalize()), [_arrow(tables[name])]))
-    sections.append(("shared", "What rows share", _shared(found.shared)))
+    sections.append(("shared", "Groups and time", _shared(found.shared)))
     convergence = [parts.paragraph(found.diagnostics.summary()), _quantities(found)]
     sections.append(("convergence", "Convergence", convergence))
     return [*sections, ("settings", "Settings", _settings(found))]
@@ -296,7 +296,7 @@ def _rows(found: Exploration) -> list[str]:
 def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     if found.dependence is None or len(found.scales) < 2:
         return []
-    text = "How much every two columns tell of each other"
+    text = "Mutual information of columns"
     return [
         _figure(drawn, "dependence", partial(plots.plot_dependence, found), text),
         parts.folded("As a table", [_arrow(tidy.dependence(found))]),

@@ -28,10 +28,10 @@ def check_column(column: Column, error: Refusal) -> None:
         )
     if column.absent is not None and not (column.integral and column.role is Role.VALUE):
         raise error(
-            "`absent: zero` goes with counts alone, of role value",
+            "`absent: zero` is only for counts of role value",
             value="a column without a type" if column.type is None else f"type {column.type}",
             expected="type count",
-            hint="A rating or a measurement that is not there is unknown, and not zero: leave "
+            hint="A rating or measurement that is not listed is unknown, not zero: leave "
             "`absent` out.",
         )
     if column.trials is not None and column.trials == column.name:
@@ -47,7 +47,7 @@ def check_column(column: Column, error: Refusal) -> None:
         if level in codes:
             raise error(
                 f"'{level}' is both a level and a missing code",
-                hint=f"Take it out of `levels`, or give '{column.name}' its own `missing` list.",
+                hint=f"Remove it from `levels`, or give '{column.name}' its own `missing` list.",
             )
     for text, level in column.aliases:
         if column.levels is not None and level not in column.levels:
@@ -108,7 +108,8 @@ def _check_censored(column: Column, error: Refusal) -> None:
     }
     for key, is_given in given.items():
         if is_given and (not column.numeric or column.moment is not None):
-            raise error(f"`{key}` goes with numbers alone", expected="type real, positive or count")
+            problem = f"`{key}` is only for numeric columns"
+            raise error(problem, expected="type real, positive or count")
     if below is None and above is None:
         return
     lower, upper = column.bounds
@@ -133,9 +134,9 @@ def _check_missingness(column: Column, error: Refusal) -> None:
     whole = kind is None or kind.values != "numbers" or column.integral
     if whole or column.moment is not None:
         raise error(
-            "`missingness: probit` goes with types real and positive alone",
+            "`missingness: probit` is only for types real and positive",
             value="a column without a type" if kind is None else f"type {column.moment or kind}",
-            hint="Of whole numbers as large as intensities write `type: positive`.",
+            hint="For whole numbers as large as intensities write `type: positive`.",
         )
     given = {
         "role: value": column.role is Role.VALUE,
@@ -156,7 +157,7 @@ def _check_depends(column: Column, error: Refusal) -> None:
     for key, other in (("formula", column.formula), ("parts_of", column.parts_of)):
         if other is not None and (not column.numeric or column.moment is not None):
             raise error(
-                f"`{key}` goes with numbers alone",
+                f"`{key}` is only for numeric columns",
                 expected="type real, positive or count",
                 hint="What lies between two dates can follow from them, in days: "
                 "`stay: {type: count, formula: end - start}`."
@@ -164,13 +165,13 @@ def _check_depends(column: Column, error: Refusal) -> None:
                 else None,
             )
     if column.less_than is not None and not column.numeric:
-        raise error("`less_than` goes with numbers, dates and durations alone")
+        raise error("`less_than` is only for numbers, dates and durations")
     if column.only_if is not None and not (column.numeric or column.levelled):
-        raise error("`only_if` goes with a column that has a type")
+        raise error("`only_if` needs a column with a type")
     if column.otherwise is None:
         return
     if column.only_if is None:
-        raise error("`otherwise` needs `only_if`, which says in which rows it is not so")
+        raise error("`otherwise` needs `only_if`")
     if column.levels is not None and column.otherwise not in column.levels:
         raise error("`otherwise`", value=f"'{column.otherwise}'", expected=listed(column.levels))
     if column.numeric and not is_number(column.otherwise):
@@ -184,7 +185,7 @@ def _check_atom(column: Column, error: Refusal) -> None:
     censored = (column.censored_below, column.censored_above) != (None, None)
     if not column.numeric or column.integral or censored:
         raise error(
-            "`atom` goes with types real and positive alone, without `censored_below` or `_above`",
+            "`atom` is only for types real and positive, without `censored_below` or `_above`",
             hint="Leave it out: counts and levels have probabilities of their own anyway.",
         )
     if column.positive and column.atom not in (0.0, "none"):
@@ -192,7 +193,7 @@ def _check_atom(column: Column, error: Refusal) -> None:
             "`atom`",
             value=f"{column.atom:g}",
             expected="0 or none (type positive)",
-            hint=f"Of a ceiling or floor: {{type: real, atom: {column.atom:g}}}, with `bounds`.",
+            hint=f"For a ceiling or floor: {{type: real, atom: {column.atom:g}}}, with `bounds`.",
         )
 
 

@@ -43,7 +43,7 @@ def check_relations(columns: Sequence[Column], file: str | None) -> None:
                 file=file,
                 column=name,
                 value=" < ".join(circle),
-                hint="Take out one `less_than`.",
+                hint="Remove one `less_than`.",
             )
     conditions = {c.name: parse_formula(c.only_if).names for c in columns if c.only_if is not None}
     for what, named in (("formulas", needs), ("conditions", conditions)):
@@ -54,7 +54,7 @@ def check_relations(columns: Sequence[Column], file: str | None) -> None:
                     file=file,
                     column=name,
                     value=" -> ".join(circle),
-                    hint="Take out one of them: a column cannot follow from itself.",
+                    hint="Remove one of them: a column cannot follow from itself.",
                 )
 
 

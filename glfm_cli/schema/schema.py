@@ -191,7 +191,7 @@ class Schema:
 
     def _uncovered(self, name: str, names: Sequence[str]) -> SchemaError:
         return SchemaError(
-            "the types file says nothing of this column of the table",
+            "the types file has no entry for this column of the table",
             file=self.file,
             column=name,
             expected=f"an entry for each of its {len(names)} columns",

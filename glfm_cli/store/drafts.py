@@ -55,7 +55,7 @@ def _place(draft: Path, folder: Path) -> None:
         raise OutputError(
             "another run has begun to write here in the meantime",
             file=str(folder),
-            hint="Wait for its end, or choose another name.",
+            hint="Wait until it ends, or choose another name.",
         ) from None
 
 
@@ -65,11 +65,11 @@ def check_free(folder: Path) -> None:
         raise OutputError(
             "is already there, and a saved fit is never written over",
             file=str(folder),
-            hint=f"Go on with it by --resume {folder}, or choose another name.",
+            hint=f"Continue it with --resume {folder}, or choose another name.",
         )
     if not folder.parent.is_dir():
         raise OutputError(
-            "cannot be written: the folder it shall stand in does not exist", file=str(folder)
+            "cannot be written: the folder it should be in does not exist", file=str(folder)
         )
 
 

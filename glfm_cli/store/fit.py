@@ -143,10 +143,10 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
     if not kept:
         most = max(extent.sweeps for extent in extents)
         raise StoreError(
-            f"no draw was kept before the run ended: it had made {most} of its "
+            f"no draw was saved before the run ended: it had made {most} of its "
             f"{header.plan.warmup} warm-up sweeps",
             file=str(folder),
-            hint=f"Go on with `glfm impute ... --resume {folder}`.",
+            hint=f"Continue with `glfm impute ... --resume {folder}`.",
         )
     return Fit(
         path=folder,
@@ -174,7 +174,7 @@ def _posterior(
         raise StoreError(
             f"cannot be used: {error}",
             file=str(folder),
-            hint=f"Go on with `glfm impute ... --resume {folder}`.",
+            hint=f"Continue with `glfm impute ... --resume {folder}`.",
         ) from None
 
 

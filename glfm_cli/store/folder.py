@@ -80,7 +80,7 @@ def open_inside(folder: Path, name: str, flags: int = os.O_RDONLY) -> int:
         problem = "is also the file of another name (a hard link), so it is not written to"
     if problem is not None:
         os.close(descriptor)
-        raise StoreError(problem, file=str(path), hint="Copy the folder, and take the copy.")
+        raise StoreError(problem, file=str(path), hint="Copy the folder, and use the copy.")
     return descriptor
 
 

@@ -32,6 +32,6 @@ def lock(folder: Path) -> int:
             raise StoreError(
                 "another run of glfm is writing to it",
                 file=str(folder),
-                hint="Wait for it to end, or end it.",
+                hint="Wait until it ends, or end it.",
             ) from None
     return descriptor

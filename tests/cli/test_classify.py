@@ -187,7 +187,7 @@ def test_cross_validation_says_when_features_hardly_tell_the_label(
         'columns: {a: real, b: real, sick: {type: categorical, levels: ["no", "yes"]}}',
     )
     found = classify("--cv", "3")
-    assert ("he features hardly tell the label: the log score is" in found.stderr) != tells
+    assert ("he features hardly predict the label: the log score is" in found.stderr) != tells
 
 
 def test_cross_validation_as_json(classify: Any, desk: Any) -> None:
@@ -325,7 +325,7 @@ def test_an_unfit_number_may_be_taken_for_the_nearest(desk: Any, here: Any) -> N
     said = here(*learn, "new.csv", "--unseen", "missing")
     assert said.stdout == here(*learn, "near.csv").stdout
     assert (
-        "2 numbers that the fit has no place for ('51.6', '-4') counted as the nearest"
+        "2 numbers that the fit cannot hold ('51.6', '-4'): taken for the nearest"
         in " ".join(said.stderr.split())
     )
     error = "new.csv, column 'age', row 1: found '51.6', expected a whole number"

@@ -105,7 +105,7 @@ def test_a_kept_fit_predicts_completes_and_explains(
     found = json.loads(here("diagnose", "sick.glfm", "--json").stdout)
     assert sum(found["posterior"]["experts"].values()) > 0.97
     assert found["fit"]["starts"]
-    error = "--cells has no place where a classifier is diagnosed"
+    error = "--cells cannot be used where a classifier is diagnosed"
     desk.check_rejected(error, here, "diagnose", "sick.glfm", "--cells", "3")
 
 
@@ -119,4 +119,4 @@ def test_tasks_share_experts_with_factors(classify: Any) -> None:
 def test_the_sampler_has_no_factors(classify: Any) -> None:
     run = classify("--set", "inference=gibbs", "--set", "factors=2")
     assert run.status == 2
-    assert "full covariances only" in run.stderr
+    assert "only for full covariances" in run.stderr

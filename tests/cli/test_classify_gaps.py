@@ -18,7 +18,7 @@ from glfm_cli.schema import Schema
 
 FAST = ("--chains", "1", "--set", "experts=2", "--set", "iterations=30", "--threads", "1")
 TYPES = 'columns:\n  y: {type: categorical, levels: ["no", "yes"]}\nrest: real\n'
-WARNING = "whether 'lab' is missing tells of the label: of "
+WARNING = "whether 'lab' is missing predicts the label: of "
 
 
 def measured(n: int, seed: int, *, by_label: bool = True) -> str:
@@ -52,19 +52,19 @@ def test_gaps_that_tell_of_the_label_are_warned_of(classify: Any, options: Any) 
     said = classify(*options)
     assert said.status == 0, said.stderr
     assert WARNING in said.stderr
-    assert "--set indicators=true takes it for a feature" in said.stderr
+    assert "--set indicators=true makes it a feature" in said.stderr
 
 
 def test_gaps_that_other_features_explain_are_not(classify: Any, desk: Any) -> None:
     desk.put("train.csv", measured(200, 1, by_label=False))
-    assert "missing tells" not in classify("--cv", "2").stderr
+    assert "missing predicts" not in classify("--cv", "2").stderr
 
 
 def test_gaps_of_a_column_that_is_left_out_are_not(classify: Any, desk: Any) -> None:
     rows = (line.split(",") for line in measured(200, 1).splitlines()[1:])
     ticked = [f"{a},{'1' if lab else ''},{y}" for a, lab, y in rows]
     desk.put("train.csv", "\n".join(["a,lab,y", *ticked]) + "\n")
-    assert "missing tells" not in classify("--cv", "2").stderr
+    assert "missing predicts" not in classify("--cv", "2").stderr
 
 
 def test_indicators_tell_what_gaps_do(classify: Any) -> None:

@@ -59,7 +59,7 @@ def test_labels_and_features_are_predicted_by_sampling(desk: Any, here: Callable
     assert again.stdout == text
     assert "40 sweeps, 8 draws kept" in again.stderr
     desk.put("types.yaml", TYPES.replace("field: ignore", "field: task"))
-    error = "--set inference=gibbs takes one task only"
+    error = "--set inference=gibbs is only for one task"
     desk.check_rejected(error, here, "classify", "train.csv", *options)
 
 

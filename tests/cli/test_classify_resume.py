@@ -98,7 +98,7 @@ def test_a_signal_ends_with_predictions_and_the_run_goes_on(
     command = Command(tmp_path, *begin, *fit)
     command.wait_for(tmp_path / "fit.glfm" / "chain-0.state.arrow")
     assert command.stop(0.0, how) == status, command.stderr
-    assert "go on with --resume fit.glfm" in command.stderr
+    assert "continue with --resume fit.glfm" in command.stderr
     assert len((tmp_path / "out.csv").read_text().splitlines()) > 1
     assert (
         Command(tmp_path, "classify", "train.csv", "--fit", "fit.glfm", "-o", "new.csv").end() == 0

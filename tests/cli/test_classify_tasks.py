@@ -171,7 +171,7 @@ def test_one_task_shares_nothing(classify: Any, desk: Any) -> None:
     desk.put("new.csv", table(5, 2, fields="p"))
     said = classify()
     assert said.status == 0, said.stderr
-    assert any("all rows are of one task" in line for line in said.lines("Warning"))
+    assert any("all rows belong to one task" in line for line in said.lines("Warning"))
     desk.put("types.yaml", TYPES.replace("field: task", "field: ignore"))
     assert classify().stdout == said.stdout
     desk.check_rejected("--plot: there is only one task", classify, "--plot", "x.png")

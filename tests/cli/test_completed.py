@@ -52,7 +52,7 @@ def types_of(table: str, kinds: Sequence[str]) -> str:
 
 
 # Parts of warnings.
-ALONE = "so it tells nothing about other columns"
+ALONE = "so the column says nothing about others"
 RESTS = "only one cell is observed; its completed cells all rest on it"
 NO_GAP = "no cell is to be completed: the table has no missing cell in the completed columns"
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"

@@ -41,8 +41,8 @@ def test_the_report_has_every_part_and_changes_nothing(here: Here, fit: Path) ->
     before = files_of(fit)
     said = here("diagnose", fit)
     assert (said.status, said.stderr) == (0, "")
-    parts = ["2 chains, 24 draws", "ESS bulk", "Traces, a line a chain", "Columns beside columns"]
-    parts += ["The least certain cells", "What to do:\n  - "]
+    parts = ["2 chains, 24 draws", "ESS bulk", "Traces, one line for each chain"]
+    parts += ["Predictive check of columns", "The least certain cells", "What to do:\n  - "]
     at = [said.stdout.index(part) for part in parts]
     assert at == sorted(at)
     assert said.stdout.isascii()
@@ -110,7 +110,7 @@ def test_without_data_one_line_says_what_is_left_out(here: Here, fit: Path) -> N
         "cells are listed"
     ]
     assert "Traces" in said.stdout
-    assert "Columns beside" not in said.stdout
+    assert "Predictive check" not in said.stdout
 
 
 def test_the_figure_is_the_same_twice(here: Here, fit: Path, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_restarts_of_counts_are_shown_as_they_ended(here: Here, desk: Any) -> No
     assert said.status == 0, said.stderr
     said = here("diagnose", "n.glfm")
     assert (said.status, said.stderr) == (0, "")
-    shown = said.stdout.partition("The restarts, with what each predicts by:\n")[2]
+    shown = said.stdout.partition("The restarts, with their weights in predictions:\n")[2]
     head, *rows = shown.split("\n")
     assert {"restart", "bound", "weight"} <= set(head.split())
     assert [row.split()[0] for row in rows if row] == ["1", "2", "3"]

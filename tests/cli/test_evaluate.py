@@ -136,7 +136,7 @@ def test_a_killed_run_resumes_to_the_same_file(
     _, told = process.communicate(timeout=30)
     if how is signal.SIGINT and done_in("stopped.csv") < 8:
         assert process.returncode == 130
-        assert b"--resume goes on" in told
+        assert b"with --resume continues" in told
     said = here(*options, "--jobs", "1", "-o", "stopped.csv", "--resume")
     assert said.status == 0, said.stderr
     assert here(*options, "--jobs", "1", "-o", "whole.csv").status == 0

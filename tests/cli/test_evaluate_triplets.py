@@ -191,7 +191,7 @@ def test_an_evaluation_of_triplets_goes_on(desk: Any, here: Any) -> None:
     [
         (("--methods", "glfm"), "unknown method, found 'glfm', expected some of bsvd, mean"),
         (("--mechanism", "mar"), "--mechanism, found 'mar', expected mcar or one-per-row"),
-        (("--method", "a=b {input} {output}"), "--method is about tables, and the types file"),
+        (("--method", "a=b {input} {output}"), "--method is for tables, but the types file"),
         (("--mechanism", "one-per-row", "--rates", "0.2"), "--rates, expected none"),
         (("--rates", "0.99"), "a rate of 0.99 cannot be reached: at most"),
         (("--repeats", "0"), "--repeats, found 0, expected a whole number from 1"),

@@ -155,7 +155,7 @@ def test_a_saved_fit_is_explored_without_its_table(table: Any, here: Callable[..
     said = here("explore", "run.glfm", "--chains", "2")
     assert said.status == 2
     assert said.lines("Error") == [
-        "Error: --chains is about sampling, but a saved fit has been sampled"
+        "Error: --chains is for sampling, but a saved fit has been sampled"
     ]
 
 
@@ -236,7 +236,7 @@ BAD = {
     ("--columns", "heat,knd"): "--columns names no modelled column, found 'knd'",
     ("--columns", "id"): "--columns names no modelled column, found 'id'",
     ("--format", "xlsx"): "--format, found xlsx, expected csv or parquet",
-    ("--html", "no/page.html"): "no/page.html: cannot be written: the folder it shall stand in "
+    ("--html", "no/page.html"): "no/page.html: cannot be written: the folder it should be in "
     "does not exist",
     ("--plot", "x.gif"): "x.gif: the name does not tell the figure's format, expected a name "
     "ending in .png, .svg, .pdf",

@@ -66,5 +66,5 @@ def test_experts_are_shown_in_the_units_of_the_columns(desk: Any, here: Callable
     assert text.startswith(f"{len(found['experts'])} experts for 'sick', learnt from 90 labelled")
     assert "Expert 1: 6" in text
     assert max(map(len, text.splitlines())) <= 100
-    desk.check_rejected("--html has no place", here, "explore", "sick.glfm", "--html", "x.html")
+    desk.check_rejected("--html cannot be used", here, "explore", "sick.glfm", "--html", "x.html")
     desk.check_rejected("--top, found 0", here, "explore", "sick.glfm", "--top", "0")

@@ -51,7 +51,7 @@ def content(said: Any) -> dict[str, Any]:
 
 def test_a_kept_run_is_explored_again_and_completes_tables(explored: Run, here: Run) -> None:
     said = explored("--json", "--save", "run.glfm")
-    assert "The fit is kept in run.glfm." in said.stderr
+    assert "The fit is saved in run.glfm." in said.stderr
     first = content(said)
     assert content(here("explore", "run.glfm", "--json")) == first
     done = here("impute", "table.csv", "--fit", "run.glfm", "-o", "completed.csv")
@@ -116,7 +116,7 @@ def test_work_is_done_when_its_files_are_written(
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "page.svg").exists()
-    assert "kept in" not in done.stderr
+    assert "saved in" not in done.stderr
     assert not (tmp_path / "page.svg.glfm.partial").exists()
 
 
@@ -203,11 +203,11 @@ def test_traces_are_written_as_netcdf(explored: Run) -> None:
 
 BAD = {
     ("--save", "run.glfm", "--sample", "held-out"): "--sample held-out fits the table without some "
-    "of its cells: no fit of it to keep",
+    "of its cells: no fit of it to save",
     ("--save", "a.glfm", "--resume", "b.glfm"): "--save and --resume cannot be used together",
-    ("--no-data",): "--no-data says what --save leaves out",
+    ("--no-data",): "--no-data needs --save",
     ("--resume", "no.glfm"): "no.glfm: there is no such folder",
-    ("--record", "no/r.json"): "no/r.json: cannot be written: the folder it shall stand in does "
+    ("--record", "no/r.json"): "no/r.json: cannot be written: the folder it should be in does "
     "not exist",
     ("--record", "table.csv"): "table.csv: --record is the table itself",
     ("--html", "x.svg", "--plot", "x.svg"): "x.svg: --plot and --html name the same file",
@@ -239,7 +239,7 @@ def test_a_saved_fit_takes_no_options_of_keeping(
     said = here("explore", "run.glfm", *given)
     assert said.status == 2
     assert said.lines("Error") == [
-        f"Error: {given[0]} is about sampling, but a saved fit has been sampled"
+        f"Error: {given[0]} is for sampling, but a saved fit has been sampled"
     ]
 
 

@@ -341,7 +341,7 @@ def test_new_rows_are_put_where_the_same_rows_lie(here: Here, desk: Any) -> None
         (["--model", "clgp", "--similar", "3"], "--similar is not available"),
         (["--model", "clgp", "--color", "z"], "--color names no modelled column"),
         (["--model", "clgp", "--set", "dimensions=1"], "a map needs two dimensions"),
-        (["--color", "a"], "--color is about a map"),
+        (["--color", "a"], "--color is for maps"),
     ],
 )
 def test_what_a_map_has_not_is_said_before_the_work(

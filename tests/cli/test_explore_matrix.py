@@ -147,4 +147,4 @@ def test_what_does_not_fit_is_refused(matrix: Any, options: list[str], error: st
 def test_options_of_triplets_are_refused_for_a_table_explored_by_features(matrix: Any) -> None:
     said = explored("--missingness-features", "1", name="table", types="types.yaml")
     assert said.status == 2
-    assert "--missingness-features is about triplets" in said.stderr
+    assert "--missingness-features is for triplets" in said.stderr

@@ -75,7 +75,7 @@ def test_shares_are_those_that_were_planted(planted: Any) -> None:
     found = parts_of(folder)
     whole = LOADINGS.T @ LOADINGS + np.diag(1.0 - np.sum(LOADINGS**2, axis=0))
     told = 1.0 - 1.0 / np.diagonal(np.linalg.inv(whole))  # by all others
-    assert list(found["others tell"].values()) == pytest.approx(list(told), abs=0.12)
+    assert list(found["explained by others"].values()) == pytest.approx(list(told), abs=0.12)
     assert list(found["in time"].values()) == pytest.approx([1.0 - NOISE] * 6, abs=0.25)
     assert found["shared series"]["a"] == pytest.approx(0.81, abs=0.15)
     for name in NAMES:
@@ -117,11 +117,11 @@ def test_series_are_the_principal_components_of_what_columns_share(planted: Any)
 def test_series_are_printed_and_on_the_page(planted: Any) -> None:
     _, _, folder = planted
     lines = (folder / "said.txt").read_text().splitlines()
-    at = lines.index("What moves each column: shares of its variance, on the scale of its link")
-    header = ["in time", "others tell", "features", "noise"]
+    at = lines.index("Parts of the variance of each column, on the scale of its link")
+    header = ["in time", "explained by others", "features", "noise"]
     assert [part.strip() for part in lines[at + 1].split("  ") if part] == header
     assert [line[0] for line in lines[at + 3 : at + 9]] == list(NAMES)
-    series = next(i for i, line in enumerate(lines) if line.startswith("Series that columns share"))
+    series = next(i for i, line in enumerate(lines) if line.startswith("Time series that"))
     first = next(line for line in lines[series:] if line.startswith("S1 "))
     assert "a +0." in first
     assert "d −0." in first
@@ -139,10 +139,10 @@ def test_series_are_drawn_against_dates(planted: Any) -> None:
     wide, narrow = (band.get_paths()[0].vertices[:, 1] for band in axes.collections)
     assert wide.min() < narrow.min() < narrow.max() < wide.max()
     parts = found.tables()["variance_parts"]["part"].to_pylist()
-    assert {"in time", "others tell", "components"} < set(parts)
+    assert {"in time", "explained by others", "components"} < set(parts)
     write_exploration(found, folder / "x.html", name="t")
     page = (folder / "x.html").read_text()
-    for text in ("What rows share", "others tell", "All loadings"):
+    for text in ("Groups and time", "explained by others", "All loadings"):
         assert text in page
 
 
@@ -164,8 +164,8 @@ def test_groups_have_the_share_that_was_planted(desk: Any) -> None:
     assert {row["part"] for row in summary["variance_parts"]} == {"groups", "features", "noise"}
     said = run_here("explore", "t.csv", "--types", "t.yaml", *SHORT, "--html", "x.html")
     for shown in (said.stdout, (desk.folder / "x.html").read_text()):
-        assert "What moves each column" in shown
-        assert "others tell" not in shown
+        assert "Parts of the variance of each column" in shown
+        assert "explained by others" not in shown
 
 
 def test_cells_are_surprising_for_their_time(desk: Any) -> None:
@@ -323,4 +323,4 @@ def test_a_saved_fit_of_several_models_shows_what_rows_share(desk: Any) -> None:
     assert said.status == 0, said.stderr
     said = run_here("explore", "fit.glfm")
     assert said.status == 0, said.stderr
-    assert "others tell" in said.stdout
+    assert "explained by others" in said.stdout

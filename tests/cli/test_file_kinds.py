@@ -488,7 +488,7 @@ def test_a_table_is_written_as_a_new_one_of_a_database(desk, here: Callable, suf
         (f"store.{suffix}", "a database needs the name of the table to write"),
         (f"store.{suffix}?table=first", "the database has a table 'first' already"),
         ("text.db?table=a", "cannot be written (file is not a database)"),
-        ("none/store.db?table=a", "cannot be written: the folder it shall stand in does not"),
+        ("none/store.db?table=a", "cannot be written: the folder it should be in does not"),
     ):
         said = here("impute", "in.csv", "--types", "types.yaml", "-o", target, *SHORT)
         assert (said.status, len(said.lines("Error"))) == (2, 1)

@@ -85,7 +85,7 @@ def test_a_number_that_does_not_fit_is_mended_without_other_types(
     header, first, *rest = (kept / "new.csv").read_text().splitlines(keepends=True)
     cells, place = first.split(","), header.split(",").index('"chol"')
     for found, hint in (
-        ("-3", "Hint: Take such cells as missing with `--unseen missing`, or fit again"),
+        ("-3", "Hint: Treat such cells as missing with `--unseen missing`, or fit again"),
         ("high", "Hint: Leave the cell empty if it stands for a missing one, or fit again"),
     ):
         cells[place] = found

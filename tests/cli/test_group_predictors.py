@@ -141,8 +141,8 @@ def test_a_column_that_could_be_a_predictor_of_groups_is_named(
     desk.put("t.yaml", TYPES)
     said = here(*told)
     assert said.lines("Warning") == [
-        "Warning: 'sex': the same in all rows of each group; what differs with such a column over "
-        "time may be drawn towards zero unless it has role predictor"
+        "Warning: 'sex': constant within each group; differences over time between its values "
+        "may be shrunk towards zero unless it has role predictor"
     ]
     desk.put("t.yaml", TYPES.replace("visit: {type: real, role: time}", "visit: real"))
     assert here(*told).lines("Warning") == []

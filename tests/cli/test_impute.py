@@ -353,8 +353,8 @@ def test_a_time_limit_ends_with_0_a_warning_and_a_whole_table(run: Here) -> None
         if line.startswith("Warning: sampling ended early (time limit); the answer uses ")
     ]
     assert said.lines("Warning")[-1] == (
-        "Warning: the work so far is kept in o.csv.glfm.partial; "
-        "go on with --resume o.csv.glfm.partial"
+        "Warning: the work so far is saved in o.csv.glfm.partial; "
+        "continue with --resume o.csv.glfm.partial"
     )
     assert json.loads(said.stdout)["stopped"] == "time limit"
     assert all(all(row) for row in rows_of(Path("o.csv").read_text()))

@@ -70,7 +70,7 @@ def test_ids_that_only_pairs_have_are_predicted_and_named(matrix: Any) -> None:
     matrix.put("features.yaml", "columns: {item: id, old: real}\n")
     with_features = ["--column-features", "features.csv", "--column-types", "features.yaml"]
     refused = matrix.impute("--pairs", "pairs.csv", *with_features)
-    assert "features.csv: says nothing of item '77'" in refused.stderr
+    assert "features.csv: has no row for item '77'" in refused.stderr
 
 
 def test_numbers_between_bounds_have_intervals_that_end_at_them(matrix: Any) -> None:
@@ -150,9 +150,9 @@ def test_a_dry_run_says_what_would_be_done(matrix: Any) -> None:
     ("options", "error"),
     [
         (["--model", "glfm"], "--model glfm does not take triplets, expected --model bsvd"),
-        (["--flags"], "--flags is about tables, and the types file describes triplets"),
-        (["--multiple", "3"], "--multiple is about tables, and the types file describes triplets"),
-        (["--estimate", "draw"], "--estimate draw is about tables"),
+        (["--flags"], "--flags is for tables, but the types file describes triplets"),
+        (["--multiple", "3"], "--multiple is for tables, but the types file describes triplets"),
+        (["--estimate", "draw"], "--estimate draw is for tables"),
         (["--row-features", "table.csv"], "--row-features needs --row-types FILE"),
         (["--missingness-features", "7"], "--missingness-features, found 7, expected a whole"),
         (["--column-types", "t.yaml"], "--column-types needs --column-features FILE"),
@@ -169,7 +169,7 @@ def test_options_that_do_not_fit_are_refused(matrix: Any, options: list[str], er
 @pytest.mark.parametrize(
     ("table", "types", "error"),
     [
-        ("id,age\nu0,1\n", "", "users.csv: says nothing of user 'u1' and 6 more, expected a row"),
+        ("id,age\nu0,1\n", "", "users.csv: has no row for user 'u1' and 6 more, expected a row"),
         (
             "id,age\n" + "".join(f"u{i},{i if i - 3 else ''}\n" for i in range(8)),
             "",
@@ -199,4 +199,4 @@ def test_options_of_matrices_are_refused_for_a_table(desk: Any) -> None:
     desk.put("types.yaml", "columns: {a: real, b: real}\n")
     said = desk.impute("--all-pairs")
     assert said.status == 2
-    assert "--all-pairs is about triplets" in said.stderr
+    assert "--all-pairs is for triplets" in said.stderr

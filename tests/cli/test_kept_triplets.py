@@ -136,7 +136,7 @@ def test_binomial_fits_are_kept_without_their_cells(desk: Any, here: Any) -> Non
         ("u1,1,9\n", ("--fit", "fit.glfm"), "column 'rating', row 1: found '9', expected a level"),
         ("new,1,2\n", ("--fit", "fit.glfm"), "--row-features FILE is missing: user 'new' is new"),
         ("u1,1,2\n", ("--fit", "fit.glfm", "--types", "types.yaml"), "--types and --fit cannot"),
-        ("u1,1,2\n", ("--fit", "fit.glfm", "--flags"), "--flags is about tables, and the fit is"),
+        ("u1,1,2\n", ("--fit", "fit.glfm", "--flags"), "--flags is for tables, but the fit is"),
         ("u1,1,2\n", ("--resume", "fit.glfm"), "--row-features FILE is missing"),
         (
             "u1,1,2\n",
@@ -146,7 +146,7 @@ def test_binomial_fits_are_kept_without_their_cells(desk: Any, here: Any) -> Non
         (
             "new,1,2\n",
             ("--fit", "fit.glfm", "--row-features", "users.csv"),
-            "the features say nothing of user 'new', which is new",
+            "the features have no row for user 'new', which is new",
         ),
         (
             "u1,1,2\n",

@@ -127,9 +127,9 @@ def test_a_table_with_one_column_is_explored(
     text = check_explored(said)
     assert text.startswith("40 rows, 1 column, ")
     assert Path("out/report.html").exists()
-    assert "tell most of each other" not in text  # nothing but a title
+    assert "most mutual information" not in text  # nothing but a title
     assert not Path("out/dependence.png").exists()
-    assert "features describe its shape, no bond between columns" in said.stderr
+    assert "features describe its shape, not relations of columns" in said.stderr
     assert "to be completed" not in said.stderr
 
 
@@ -147,7 +147,7 @@ def test_what_columns_share_in_time_is_no_feature(desk: Any, explored: Run) -> N
     desk.put("table.csv", "t,a,b\n" + "".join(f"{i},{i % 5},{i % 3}\n" for i in range(20)))
     desk.put("types.yaml", "columns: {t: {type: real, role: time}, a: real, b: real}\n")
     text = check_explored(explored(*ALL, "--set", "max_features=0"))
-    assert "No feature: beside what they share in time, nothing binds columns together" in text
+    assert "No feature: apart from shared time series, nothing binds columns together" in text
 
 
 def test_forty_columns_with_fifty_levels_are_explored(desk: Any, explored: Run, seed: int) -> None:

@@ -122,7 +122,7 @@ def test_the_same_command_goes_on_from_partial_work(
     assert partial.exists()
     command = Command(tmp_path, *begin)
     assert command.end() == 0
-    assert "going on from out.csv.glfm.partial" in command.stderr
+    assert "continuing from out.csv.glfm.partial" in command.stderr
     assert outputs(tmp_path) == straight
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "stderr.txt"])
 
@@ -155,7 +155,7 @@ def test_a_signal_to_end_ends_as_ctrl_c_does(
     signal.signal(how, before)
     command.wait_for(tmp_path / SAVED)
     assert command.stop(0.1, how) == 128 + how
-    assert "the work so far is kept in fit.glfm" in command.stderr
+    assert "the work so far is saved in fit.glfm" in command.stderr
     assert Command(tmp_path, *go_on(table)).end() == 0
     assert outputs(tmp_path) == straight
 
@@ -170,7 +170,7 @@ def test_a_disk_that_fills_up_fails_and_keeps_the_work(
     assert error.startswith("Error: fit.glfm/chain-")
     assert "cannot be written" in error
     assert not (tmp_path / "out.csv").exists()
-    assert "the work so far is kept in fit.glfm" in command.stderr
+    assert "the work so far is saved in fit.glfm" in command.stderr
     assert Command(tmp_path, *go_on(table)).end() == 0
     assert outputs(tmp_path) == straight
 
@@ -204,7 +204,7 @@ def test_ctrl_c_completes_the_table_and_the_run_goes_on_from_there(
         shutil.rmtree(tmp_path / kept, ignore_errors=True)  # so fast that it was done: once more
         moment /= 2
     assert status == 130, command.stderr
-    assert f"the work so far is kept in {kept}; go on with --resume {kept}" in command.stderr
+    assert f"the work so far is saved in {kept}; continue with --resume {kept}" in command.stderr
     written = (tmp_path / "out.csv").exists()
     assert written != ("Error: interrupted before the work was done" in command.stderr)
     assert Command(tmp_path, *go_on(table, kept)).end() == 0
@@ -217,7 +217,7 @@ def test_a_time_limit_leaves_partial_work_that_goes_on(
 ) -> None:
     command = Command(tmp_path, *table, *PLAN, *OUTPUTS, "--time-limit", "0.1")
     assert command.end() == 0
-    assert "kept in out.csv.glfm.partial" in command.stderr
+    assert "saved in out.csv.glfm.partial" in command.stderr
     assert Command(tmp_path, *go_on(table, "out.csv.glfm.partial")).end() == 0
     assert outputs(tmp_path) == straight
     assert not (tmp_path / "out.csv.glfm.partial").exists()
@@ -246,7 +246,7 @@ def test_a_run_in_parts_gives_the_same_bytes(
     first, *others = parts
     said = desk_run(*table, *with_draws(first), "--save", "fit.glfm", *FIRST)
     assert said.status == 0
-    assert "The fit is kept in fit.glfm." in said.stderr
+    assert "The fit is saved in fit.glfm." in said.stderr
     for draws in others:
         assert desk_run(*go_on(table), "--draws", str(draws)).status == 0
     assert outputs(Path()) == straight
@@ -445,4 +445,4 @@ def test_other_versions_are_named_when_a_run_goes_on(
     header.write_text(header.read_text().replace('"glfm": "', '"glfm": "0.0.'))
     said = desk_run(*table[:2], "--resume", "fit.glfm", "-o", "out.csv")
     assert said.status == 0
-    assert "was begun with other versions, so the draws may differ (glfm 0.0." in said.stderr
+    assert "was started with other versions, so the draws may differ (glfm 0.0." in said.stderr

@@ -82,7 +82,7 @@ def test_a_saved_fit_is_not_sampled_again(table: Any) -> None:
     ]
     refused = ask("--draws", "9", source=("fit.glfm",))
     assert refused.status == 2
-    assert "--draws is about sampling, but a saved fit has been sampled" in refused.stderr
+    assert "--draws is for sampling, but a saved fit has been sampled" in refused.stderr
 
 
 def test_the_last_line_counts_the_chosen_among_the_missing_cells(table: Any) -> None:
@@ -128,7 +128,7 @@ def test_counts_whose_absent_pairs_are_zeros_say_what_can_be_asked(desk: Any, mo
     desk.put("types.yaml", types)
     refused = ask(*model)
     assert refused.status == 2
-    assert "no model of counts whose absent pairs are zeros keeps any" in refused.stderr
+    assert "models of counts whose absent pairs are zeros have no draws" in refused.stderr
     assert "Without `absent: zero` pairs that are not listed are unknown" in refused.stderr
     desk.put("types.yaml", types.replace(", absent: zero", ""))
     assert ask("--count", "1").status == 0
@@ -140,9 +140,9 @@ def test_counts_whose_absent_pairs_are_zeros_say_what_can_be_asked(desk: Any, mo
         (["--count", "0"], "Invalid value for '--count'"),
         (["--rule", "best"], "--rule, found best, expected variance or joint or uncertainty"),
         (["--columns", "A"], "--columns names no modelled column, found 'A'"),
-        (["--pairs", "table.csv"], "--pairs is about triplets"),
+        (["--pairs", "table.csv"], "--pairs is for triplets"),
         (["--model", "bsdv"], "--model, found bsdv, expected"),
-        (["--cost", "costs.csv"], "costs.csv: says nothing of column 'b'"),
+        (["--cost", "costs.csv"], "costs.csv: has no cost for column 'b'"),
         (["--cost", "wrong.csv"], "wrong.csv, column 'column': 'c' is no modelled column"),
         (["-o", "table.csv"], "--output is the table itself"),
     ],

@@ -24,7 +24,7 @@ def check_table(regression: AnalysisFormula, data: Data, model: LatentModel) -> 
     if model.sees != "gaussian" or model.kind != "gibbs":
         raise UsageError(
             f"--analysis needs one model that is sampled, and --model {model.name} is not",
-            hint="Take --model glfm, bsvd or mixture.",
+            hint="Use --model glfm, bsvd or mixture.",
         )
     found = {
         "rows that belong together (role group or time)": data.groups is not None,
@@ -33,15 +33,15 @@ def check_table(regression: AnalysisFormula, data: Data, model: LatentModel) -> 
     for what, there in found.items():
         if there:
             raise UsageError(
-                f"--analysis does not know what to do with {what}",
+                f"--analysis does not support {what}",
                 hint="Leave out --analysis, or these columns.",
             )
     for d in sorted(Relations.of(data.columns).numbers):
         column = data.columns[d].column
         if n := int(unknown_of(data.columns[d]).sum()):
             raise UsageError(
-                f"--analysis does not know what to do with formula, parts_of or less_than where "
-                f"known cells do not tell the missing ones: {counted(n, 'cell')} of "
+                f"--analysis does not support formula, parts_of or less_than where known cells "
+                f"do not determine the missing ones: {counted(n, 'cell')} of "
                 f"'{column.name}'",
                 hint=_without_formula(regression, data, d),
             )
@@ -139,9 +139,9 @@ def related_warning(regression: AnalysisFormula, names: tuple[str, ...]) -> str:
     free = all(regression.columns[name].column.only_if is None for name in names)
     name_it = f"Name {'it' if one else 'them'} in the formula, give" if free else "Give"
     return (
-        f"{shown} {'tells' if one else 'tell'} of '{regression.target}' what the formula does not, "
-        f"though --analysis takes columns outside it to tell nothing more: its coefficients are "
-        f"biased. {name_it} {'it' if one else 'them'} "
+        f"{shown} {'predicts' if one else 'predict'} '{regression.target}' beyond the formula, but "
+        f"--analysis assumes that other columns add nothing to it: its coefficients are biased. "
+        f"{name_it} {'it' if one else 'them'} "
         f"`role: ignore`, or leave out --analysis where cells are missing by what "
         f"{'it says' if one else 'they say'}"
     )

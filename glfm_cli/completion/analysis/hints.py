@@ -13,12 +13,12 @@ USUAL = (
     "number, a count, of two levels or Surv(time, event)."
 )
 _HABITS = (
-    (r"0|.*-\s*1|-1", "The constant is always part of it: leave '- 1' or '0' out."),
-    (r"offset\(.*", "Take the offset for a regressor instead, such as 'y ~ x + log(time)'."),
+    (r"0|.*-\s*1|-1", "The intercept is always part of the formula: leave '- 1' or '0' out."),
+    (r"offset\(.*", "Use the offset as a regressor instead, such as 'y ~ x + log(time)'."),
     (r"\(.*\)\s*(\^|\*\*).*", "Write the products out: (a + b)^2 is 'a * b', (a + b + c)^2 is "
      "'a + b + c + a:b + a:c + b:c'."),
-    (r"strata\(.*", "Take strata for regressors: 'strata(site)' is 'site' or 'C(site)'."),
-    (r".*\|.*", "Effects of groups are not part of it; take the groups for a regressor."),
+    (r"strata\(.*", "Use strata as regressors: 'strata(site)' is 'site' or 'C(site)'."),
+    (r".*\|.*", "Random effects are not supported; use the groups as a regressor."),
     (r"\(.*", "Write the products out: (a + b) * c is 'a * c + b * c'."),
     (r"(poly|bs|ns|cr|s)\(.*", "Write powers out, such as 'x + I(x^2)'."),
     (r".*(\^|\*\*).*", "Write a power as I(x^2)."),

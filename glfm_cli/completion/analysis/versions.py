@@ -145,7 +145,7 @@ class Compatible:
         if not self.told.settled:
             found.append(
                 f"--analysis '{regression.text}': coefficients had not settled after {self.sweeps} "
-                f"sweeps: one still moved by {self.told.drift:.2f} of its standard deviation; take "
+                f"sweeps: one still moved by {self.told.drift:.2f} of its standard deviation; use "
                 f"--warmup {3 * self.sweeps}, which each table then gets"
             )
         return tuple(found)

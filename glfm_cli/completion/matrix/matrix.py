@@ -206,7 +206,8 @@ def _check_no_covariates(features: tuple[Features, Features], missingness: int |
     names = ("--row-features", "--column-features", "--missingness-features")
     for name, given in zip(names, (*features, missingness), strict=True):
         if given is not None:
-            raise UsageError(f"{name} has no place where absent pairs are zeros: no model uses it")
+            problem = f"{name} cannot be used where absent pairs are zeros: no model uses it"
+            raise UsageError(problem)
 
 
 def _with_side(

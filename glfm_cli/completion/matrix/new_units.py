@@ -137,7 +137,7 @@ def _together(
     if not idle:
         return both, new, ()
     cells = "1 cell" if idle == 1 else f"{idle} cells"
-    note = f"{cells} of rows and columns that the fit knows taught it nothing more"
+    note = f"{cells} of rows and columns that the fit knows were not used: a fit does not change"
     return both, new, (note,)
 
 
@@ -186,7 +186,7 @@ def _covariates(
     if new and side is None:
         raise UsageError(
             f"{option} FILE is missing: {ids.name} '{new[0]}' is new to a fit with features",
-            hint="Its types are kept with the fit.",
+            hint="Its types are saved with the fit.",
         )
     if side is None:
         return of_fit
@@ -199,6 +199,6 @@ def _check_known(side: Side, keys: Sequence[str], ids: Ids) -> None:
     gone = [key for key in keys if key not in listed]
     if gone:
         raise TableError(
-            f"the features say nothing of {ids.name} '{gone[0]}', which is new",
+            f"the features have no row for {ids.name} '{gone[0]}', which is new",
             expected=f"a row for each new id in column '{ids.name}'",
         )

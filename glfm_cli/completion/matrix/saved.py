@@ -52,8 +52,8 @@ def features_to_continue(
         raise UsageError(
             "--missingness-features",
             value=matrix.missingness_features,
-            expected=f"{header.missingness}, with which {folder} was begun",
-            hint="Leave it out; only --draws may change when a run goes on.",
+            expected=f"{header.missingness}, with which {folder} was started",
+            hint="Leave it out; only --draws may change when a run is resumed.",
         )
     given = (features_of(matrix.row_features), features_of(matrix.column_features))
     rows, columns = (
@@ -80,7 +80,7 @@ def same_side(given: Features, side: str, header_of_side: Any, folder: Path) -> 
     if given is None:
         raise UsageError(
             f"--{side}-features FILE is missing",
-            hint=f"{folder} was made with features of {side}s; its types are kept there.",
+            hint=f"{folder} was made with features of {side}s; its types are saved there.",
         )
     kept = Schema.from_yaml(str(header_of_side.get("types")), file=str(folder / TYPES))
     if given.schema is not None and hash_of_types(given.schema) != hash_of_types(kept):

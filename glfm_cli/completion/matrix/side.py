@@ -207,7 +207,7 @@ class Side:
         if gone:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise TableError(
-                f"says nothing of {ids.name} '{gone[0]}'{more}",
+                f"has no row for {ids.name} '{gone[0]}'{more}",
                 file=file,
                 expected=f"a row for each of the {len(ids)} ids in column '{ids.name}'",
             )
