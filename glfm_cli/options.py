@@ -107,7 +107,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Saving:
-    """Where a run is kept.
+    """Where a run is saved.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ def _bytes(size: int | str | None) -> int | None:
 
 @dataclass(frozen=True)
 class MatrixOptions:
-    """What is asked of a matrix that is given as triplets, and what is known of its two sides.
+    """Options of a matrix given as triplets, and the features of its rows and columns.
 
     Attributes
     ----------

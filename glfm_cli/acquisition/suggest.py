@@ -132,7 +132,7 @@ def suggest(
     observer: Observer | None = None,
     **options: Any,
 ) -> Suggestion:
-    """Find out which unobserved cells to ask for next.
+    """List the missing cells that are most worth measuring next.
 
     Parameters
     ----------

@@ -57,25 +57,25 @@ def classify(
     observer: Observer | None = None,
     **options: Any,
 ) -> Classification:
-    """Predict a label from features that may be missing.
+    """Predict a label from columns with missing cells.
 
     Parameters
     ----------
     table : table, data frame or path
-        The training rows. Rows without a label help to learn where rows lie, and are predicted
-        unless `predict` or `cv` asks for something else.
+        The training rows. Rows without a label help to learn the distribution of the features,
+        and are predicted unless `predict` or `cv` is given.
     types : Schema, Guess, mapping or path
         What the columns mean. Not needed with `resume` or `fit`.
     target : str, optional
         The column to predict, categorical or ordinal (whose order is not used); that of role
         target if left out.
     predict : table, data frame or path, optional
-        Rows to predict. Labels that they have are not looked at but to score the predictions.
+        Rows to predict. Their labels, if any, are used only to score the predictions.
     cv : int, optional
         Cross-validate with so many folds instead.
     fit : Trained or path, optional
-        A classifier that was made before, `Classification.trained` or the folder that `save`
-        named: it predicts the rows of `table`, and nothing is fitted.
+        A saved classifier, `Classification.trained` or the folder given to `save`: it predicts
+        the rows of `table`, and nothing is fitted.
     sampling, saving : Sampling, Saving
         The options; their fields are keywords of this function, too. Of `Sampling` there are
         `effort`, `chains` (starts of the fit, 4 if left out), `seed`, `settings`, `threads` and
@@ -84,11 +84,10 @@ def classify(
         `resume`, `checkpoint`.
         Predictions of a resumed run are those of an uninterrupted one.
     unseen : {"error", "missing"}
-        What a level is, in rows to predict, that the training rows do not have; as "missing" it
-        tells nothing, and a number that its column cannot hold is taken for the nearest that it
-        can.
+        Whether a level that the training rows do not have is an error, or is taken for missing;
+        a number that its column cannot hold is then taken for the nearest that it can hold.
     complete : bool
-        Also complete the features of `predict`, or else of `table`, and the target there.
+        Also complete the features and the target of `predict`, or else of `table`.
     observer : Observer, optional
         Told after every iteration of every start.
     """

@@ -75,7 +75,7 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Classification(AsGiven):
-    """A fitted mixture of experts, what it predicts, and how good that was shown to be.
+    """A fitted mixture of experts, its predictions and their scores.
 
     trained : what was fitted; None after a cross-validation, which makes a fit for each fold
     predictions : of new rows, of the rows without a label, or of the folds; None when none are

@@ -21,7 +21,7 @@ from glfm_cli.io import check_target, check_writable, renamed_note, write_parts,
 
 @dataclass(frozen=True)
 class Files:
-    """Where the parts of a completion go.
+    """The output files of a completion.
 
     Parameters
     ----------

@@ -97,16 +97,16 @@ def impute(
     interval : float
         Probability of the reported intervals, in (0, 1).
     fit : Fit or path
-        A fit that was made before, or its folder: nothing is sampled anew but what belongs to
-        new rows, and new columns of a matrix. Of the options of sampling only `seed` and
-        `threads` are then taken; the seed is the fit's if left out.
+        A saved fit, or its folder: only what belongs to new rows, and new columns of a matrix, is
+        sampled. Of the options of sampling only `seed` and `threads` apply; the seed is the fit's
+        if left out.
     unseen : {"error", "missing"}
-        With `fit`, what a level is that it does not know, or a number that its column there
-        cannot hold; as "missing" it tells nothing.
+        With `fit`, whether a level that the fit does not know, or a number that its column cannot
+        hold, is an error or is taken for missing.
     observer : Observer or Watch, optional
-        Told after every sweep, and of the folder that the run is kept in.
+        Called after every sweep, and with the folder in which the run is saved.
     finish : callable, optional
-        What else is made of the result, while the folder of the run is still open.
+        Called with the result while the folder of the run is still open.
 
     Returns
     -------

@@ -33,7 +33,7 @@ NO_DATA = (
 def diagnose_fit(
     fit: Fit | str | os.PathLike[str], *, replicates: int = REPLICATES, cells: int = UNCERTAIN_CELLS
 ) -> Diagnosis:
-    """Say how far the draws of a saved fit can be trusted.
+    """Check a saved fit: precision, convergence, fit to the data.
 
     Parameters
     ----------

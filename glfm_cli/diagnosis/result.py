@@ -34,7 +34,7 @@ class UncertainCell:
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """How far the draws of a fit can be trusted, and what to do about it.
+    """The checks of a fit: precision, convergence, fit to the data, and advice.
 
     Attributes
     ----------

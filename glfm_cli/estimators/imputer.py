@@ -44,7 +44,7 @@ Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
 
 class GlfmImputer(WithOutput, WithParameters):
-    """Fills missing cells of tables, and of new rows with what the fitted table has taught.
+    """Fills missing cells of tables, and of new rows given the fitted table.
 
     Works in scikit-learn's `Pipeline`, with `clone` and the rest. Takes tables and frames of
     pandas, polars, pyarrow and DuckDB, and matrices of NumPy, and gives the same kind back.

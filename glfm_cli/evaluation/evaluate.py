@@ -98,9 +98,9 @@ def evaluate(
         What the columns mean: a schema, the content of a types file, or its path. A column of role
         `split` marks the rows or cells to hide.
     sampling, matrix, design : Sampling, MatrixOptions, Design
-        How models are sampled, what is known of a matrix, what is compared, and which cells are
-        hidden; their fields are keywords of this function, too: `chains=4`, `rates=[0.2]`. The
-        seed fixes hidden cells and results, whatever the methods, threads and jobs are.
+        Options of models and of a matrix, what is compared, and which cells are hidden; their
+        fields are keywords of this function, too: `chains=4`, `rates=[0.2]`. The seed fixes
+        hidden cells and results, whatever the methods, threads and jobs are.
     observer : Observer, optional
         Told of progress.
 

@@ -20,7 +20,7 @@ from glfm_cli.io.frames import AsGiven
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(AsGiven):
-    """How far the completed cells of a table can be trusted, by method.
+    """The scores of completed cells, by method.
 
     fits : in the order of rates, repeats and methods
     methods : their names, in the order asked for

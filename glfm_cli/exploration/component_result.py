@@ -18,7 +18,7 @@ from glfm_cli.exploration.shared_tables import shared_summary, shared_tables
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComponentExploration(Explored):
-    """What structure a matrix has, or a table seen as one, and how sure that is.
+    """The rank and the components of a matrix, or of a table seen as one.
 
     rows, columns : which the rows and the (latent) columns are, a row of ids and labels each; of a
         matrix with its number of observed `cells`

@@ -68,7 +68,7 @@ def explore(
     finish: Callable[[Any], None] | None = None,
     **options: Any,
 ) -> Exploration:
-    """Find out what structure is in a table, or in triplets.
+    """Explore a table or triplets: features, components or a map of rows.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def explore(
     files : ExplorationFiles, optional
         What is written; nothing if left out.
     fit : path or Fit, optional
-        A saved fit of a model with a map, on which the rows of the table are put.
+        A saved fit of a model with a map, on which the rows of the table are placed.
     observer, finish
         As in `impute`.
 

@@ -13,7 +13,7 @@ from glfm_cli.exploration.findings import Findings
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exploration(Findings):
-    """What structure is in a table, and how sure that is; its content is that of `Findings`."""
+    """The features and patterns of a table, and their stability; see `Findings`."""
 
     def to_table(self) -> pa.Table:
         """Return the features, one row each."""

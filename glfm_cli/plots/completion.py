@@ -29,7 +29,7 @@ _WIDTH = 176.0  # points, of the lines above a panel
 
 
 def plot_completion(completion: Completion, path: str | os.PathLike[str] | None = None) -> Figure:
-    """Draw what was put into a table beside what was observed, one panel a column.
+    """Plot completed beside observed values, one panel for each column.
 
     The columns with the most missing cells come first, 12 at most. A panel of numbers shows the
     histogram of the observed values, the predictive distribution averaged over the completed

@@ -26,7 +26,7 @@ _WIDTH = 190.0  # points, of the line above a panel
 
 
 def plot_diagnosis(diagnosis: Diagnosis, path: str | os.PathLike[str] | None = None) -> Figure:
-    """Draw the traces of the worst quantities, and each column beside those the model makes.
+    """Plot the traces of the worst quantities, and each column beside its replicates.
 
     Parameters
     ----------

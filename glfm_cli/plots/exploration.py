@@ -174,7 +174,7 @@ def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
 
 
 def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
-    """Draw how much every two columns tell of each other, from 0 (nothing) to 1 (everything).
+    """Plot the mutual information of columns, scaled from 0 to 1.
 
     Parameters and errors are those of `plot_exploration`; the exploration must have been asked
     for the dependence.

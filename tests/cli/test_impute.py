@@ -457,7 +457,7 @@ def test_defaults_of_the_command_are_those_of_python() -> None:
 
 def test_defaults_are_named_in_the_docstring_of_the_options() -> None:
     documented = " ".join((Sampling.__doc__ or "").split())
-    for words in ("a small table up to 16", "of auto and glfm, 100 of others", "(20)", "6 of auto"):
+    for words in ("auto 7, others 8", "to 16 in small tables", "glfm, 100 of others", "(20)"):
         assert words in documented
     assert Sampling().length(CHAINS) == {
         "chains": 8, "warmup": 100, "draws": 20, "thin": 2, "seed": 0
