@@ -89,5 +89,5 @@ def test_a_formula_may_say_the_law_of_counts() -> None:
     for word, name in (("normal", "linear"), ("poisson", "poisson"), ("negbin", "negbin")):
         assert read(f"{word}(n) ~ x", table, types)[0].family is FAMILIES[name]
         assert not read(f"{word}(n) ~ x", table, types)[0].chosen
-    with pytest.raises(UsageError, match=r"'x' is no column of counts, which poisson\(\) is for"):
+    with pytest.raises(UsageError, match=r"'x' is not a column of counts, which"):
         read("poisson(x) ~ n", table, types)

@@ -132,16 +132,16 @@ def test_missing_responses_with_an_atom_are_refused(
     ("text", "problem", "hint"),
     [
         ("y ~ C(x)", "'x' is real: C() needs a column of few levels", "Take 'x' as it is, or"),
-        ("y ~ .", "'.' is no column", "Name the columns: 'y ~ x + z'."),
-        ("y ~ (x + z)^2", "no column", "Write the products out: (a + b)^2 is 'a * b'"),
-        ("y ~ x^2", "no column", "Write a power as I(x^2)."),
-        ("y ~ x - 1", "no column", "leave '- 1' or '0' out"),
-        ("y ~ 0 + x", "no column", "leave '- 1' or '0' out"),
-        ("y ~ x * z - x", "no column", "'a * b - a' is 'b + a:b'"),
+        ("y ~ .", "'.' is not a column", "Name the columns: 'y ~ x + z'."),
+        ("y ~ (x + z)^2", "is not a column", "Write the products out: (a + b)^2 is 'a * b'"),
+        ("y ~ x^2", "is not a column", "Write a power as I(x^2)."),
+        ("y ~ x - 1", "is not a column", "leave '- 1' or '0' out"),
+        ("y ~ 0 + x", "is not a column", "leave '- 1' or '0' out"),
+        ("y ~ x * z - x", "is not a column", "'a * b - a' is 'b + a:b'"),
         ("y ~ offset(log(z)) + x", "offset", "Use the offset as a regressor instead"),
         ("y ~ poly(x, 2)", "poly", "'x + I(x^2)'"),
         ("y ~ x + strata(z)", "strata", "Use strata as regressors"),
-        ("y ~ x + (1 | z)", "no column", "Random effects are not supported"),
+        ("y ~ x + (1 | z)", "is not a column", "Random effects are not supported"),
     ],
 )
 def test_what_other_programs_take_is_refused_with_what_to_write_instead(

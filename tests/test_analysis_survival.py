@@ -245,9 +245,9 @@ def test_the_run_says_what_was_taken_for_the_event(tmp_path: Any, event: str, sa
     [
         ("Surv(time) ~ x", "'Surv(time)' has 1 part, expected a time and an event"),
         ("Surv(time, status) ~ x", "'status' is neither 0 or 1 nor true or false"),
-        ("Surv(x, status == 2) ~ time", "'x' is no column of numbers from 0"),
-        ('Surv(time, many != "P") ~ x', "'P' is no level of 'many', expected 'p', 'q'"),
-        ('Surv(time, status == 2) ~ I(many == "P") + x', "'P' is no level of 'many'"),
+        ("Surv(x, status == 2) ~ time", "'x' is not a column of numbers from 0"),
+        ('Surv(time, many != "P") ~ x', "'P' is not a level of 'many', expected 'p', 'q'"),
+        ('Surv(time, status == 2) ~ I(many == "P") + x', "'P' is not a level of 'many'"),
         ("Surv(time, status == 2) ~ x + status", "'status' is on both sides of ~"),
         ("Surv(time, late == 1) ~ x", "1 cell of 'late' are missing (times and events are never"),
         ("Surv(time, status == 2) ~ x + late * many",

@@ -549,7 +549,7 @@ def test_words_of_a_formula_are_not_those_that_stand_for_columns() -> None:
             {"b": {"type": "real", "parts_of": "a"}, "a": {"type": "real", "formula": "b * 2"}},
             "the column has a `formula`, and others are `parts_of` it",
         ),
-        ({"b": {"type": "real", "only_if": 's == "F"'}}, "compares with 'F', which is no level"),
+        ({"b": {"type": "real", "only_if": 's == "F"'}}, "compares with 'F', which is not a level"),
     ],
 )
 def test_what_cannot_be_is_one_line(types: dict[str, Any], error: str) -> None:

@@ -618,7 +618,7 @@ def test_hidden_cells_are_forecast_by_groups_that_have_not_seen_them() -> None:
         (
             {"who": {"type": "categorical", "role": "time"}},
             None,
-            "column 'who': has role time, and its values are no numbers, dates or durations, "
+            "column 'who': has role time, and its values are not numbers, dates or durations, "
             "found type categorical",
         ),
         ({"who": "group", "day": "group"}, None, "two columns have role group"),

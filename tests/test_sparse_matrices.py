@@ -34,12 +34,12 @@ def test_rows_of_svmlight_files_are_numbered_and_labels_left_out(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("a.mtx", "1 2 3\n", "is no sparse Matrix Market file"),
+        ("a.mtx", "1 2 3\n", "is not a sparse Matrix Market file"),
         ("a.mtx", "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 1\n", "complex"),
         ("a.mtx", "%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 1 1\n", "1 cells"),
         ("a.mtx", "%%MatrixMarket matrix coordinate integer general\n2 2 1\n3 1 1\n", "row 3"),
         ("a.mtx", "%%MatrixMarket matrix coordinate integer general\n2 2 0\n", "lists no cell"),
-        ("a.svmlight", "1 3\n", "line 1 is no row"),
+        ("a.svmlight", "1 3\n", "line 1 is not a row"),
     ],
 )
 def test_what_is_no_such_file_is_said_in_one_line(

@@ -73,7 +73,7 @@ def _by_column(cells: TableCells, table: pa.Table, cost: Array, file: str | None
     for key in ids.keys:
         if key not in cells.names:
             raise TableError(
-                f"'{key}' is no modelled column of the table",
+                f"'{key}' is not a modelled column of the table",
                 file=file,
                 column="column",
                 hint=did_you_mean(key, cells.names),

@@ -150,7 +150,7 @@ def check_levels(columns: Sequence[EncodedColumn], one: Relation, file: str | No
     levels = {level_key(level) for d in one.of for level in columns[d].levels}
     if unknown := [text for text in one.formula.texts if text not in levels]:
         raise TableError(
-            f"`only_if: {one.formula.text}` compares with '{unknown[0]}', which is no level of "
+            f"`only_if: {one.formula.text}` compares with '{unknown[0]}', which is not a level of "
             + " or ".join(one.formula.names),
             file=file,
             column=columns[one.d].column.name,

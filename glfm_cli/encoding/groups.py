@@ -66,7 +66,7 @@ def time_of(
     column = encoded[clock]
     if not column.column.numeric:
         raise SchemaError(
-            "has role time, and its values are no numbers, dates or durations",
+            "has role time, and its values are not numbers, dates or durations",
             file=file,
             column=column.column.name,
             value=f"type {column.column.type}",

@@ -114,7 +114,7 @@ def labels_of_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         raise RowsError("Input y contains infinity")
     if not all(map(float.is_integer, numbers)):
         raise RowsError(
-            "Unknown label type: y holds fractions, which are no labels",
+            "Unknown label type: y holds fractions, which are not labels",
             hint="Give labels as whole numbers or texts; a column of numbers is for `GlfmImputer`.",
         )
     if len(set(labels[there])) < 2:

@@ -73,7 +73,7 @@ def _rows(data: bytes, file: str, sheet: str | None) -> list[list[Any]]:
         book = calamine.load_workbook(io.BytesIO(data))
     except Exception:  # a class of its own for every kind of damage
         raise TableError(
-            "is no workbook that can be read: it is damaged, locked or another kind of file",
+            "cannot be read as a workbook: it is damaged, locked or another kind of file",
             file=file,
             hint="Save it again as .xlsx, without a password.",
         ) from None

@@ -97,7 +97,7 @@ def _mend(data: Any) -> str:
     if isinstance(data, Mapping):
         return "Give `pandas.DataFrame(data)`, or `pyarrow.table(data)`."
     if _is_column(data):
-        return "A column is no table: give a frame, as `data.to_frame()` is."
+        return "A column is not a table: give a frame, as `data.to_frame()` is."
     return "A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`."
 
 

@@ -47,7 +47,7 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
             row = None
         if not isinstance(row, dict):
             raise TableError(
-                f"line {number} is no JSON object",
+                f"line {number} is not a JSON object",
                 file=file,
                 expected='an object a line, such as {"age": 5, "city": "Oslo"}',
             )

@@ -83,7 +83,7 @@ def _matrix_market(text: str, file: str) -> tuple[Array, Array, Array]:
     words = lines[0].split() if lines else []
     if not (lines and lines[0].lower().startswith(BANNER.lower()) and len(words) == 5):
         raise TableError(
-            "is no sparse Matrix Market file", file=file, expected=f"a first line '{BANNER} ...'"
+            "is not a sparse Matrix Market file", file=file, expected=f"a first line '{BANNER} ...'"
         )
     field, symmetry = words[3].lower(), words[4].lower()
     if field not in FIELDS or symmetry != "general":
@@ -131,7 +131,7 @@ def _svmlight(text: str, file: str) -> tuple[Array, Array, Array]:
             value += [float(content) for _, content in pairs]
         except ValueError:
             raise TableError(
-                f"line {number} is no row", file=file, expected="a label, then INDEX:VALUE ..."
+                f"line {number} is not a row", file=file, expected="a label, then INDEX:VALUE ..."
             ) from None
         row += [n_rows] * len(pairs)
     return np.array(row, np.int64), np.array(column, np.int64), np.array(value, np.float64)

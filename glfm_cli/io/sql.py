@@ -33,7 +33,7 @@ def read_database(place: Location, layout: str, file: str) -> pa.Table:
     with path.open("rb") as stream:
         is_sqlite = stream.read(len(SQLITE)) == SQLITE
     if is_sqlite != (layout == "sqlite"):
-        kind = "an" if is_sqlite else "no"
+        kind = "an" if is_sqlite else "not an"
         raise TableError(f"is {kind} SQLite database", file=file, hint="Check its suffix.")
     table = (_sqlite if is_sqlite else _duckdb)(place, file)
     check_names(table.column_names, file)

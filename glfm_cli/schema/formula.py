@@ -247,7 +247,7 @@ def _parse(text: str) -> Formula:
     try:
         tree = ast.parse(_QUOTED.sub(stand_in, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError("it is no expression") from None
+        raise ValueError("it is not an expression") from None
     _check(tree)
     if _misplaced_text(tree):
         raise ValueError("texts are only compared, by ==, != and in")
@@ -355,7 +355,7 @@ def _check(node: ast.AST, depth: int = 0) -> None:
         raise ValueError(f"it is nested more than {DEEPEST} levels deep")
     match node:
         case ast.Constant(value=bool()):
-            raise ValueError("True and False are no values of columns")
+            raise ValueError("True and False are not values of columns")
         case ast.Constant(value=int() | float() as value) if not abs(value) <= sys.float_info.max:
             raise ValueError("a number in it is not below 1.8e308")
         case ast.Constant(value=int() | float() | str()) | ast.Name():

@@ -94,7 +94,7 @@ def _check_names(
                 hint = f"A level stands between quotes: {level.name} == \"{name}\"."
             else:
                 hint = did_you_mean(name, known) or (
-                    "A column whose name is no word stands between backticks: `Height (cm)`."
+                    "A column whose name is not one word stands between backticks: `Height (cm)`."
                 )
             raise SchemaError(
                 f"`{key}` names '{name}', and the table has no such column",

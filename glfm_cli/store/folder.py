@@ -50,7 +50,7 @@ def check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise StoreError("is a file, not the folder of a saved fit", file=str(folder), hint=hint)
     if not os.path.lexists(folder / HEADER):
-        raise StoreError(f"has no {HEADER}, so it is no saved fit", file=str(folder), hint=hint)
+        raise StoreError(f"has no {HEADER}, so it is not a saved fit", file=str(folder), hint=hint)
 
 
 def open_inside(folder: Path, name: str, flags: int = os.O_RDONLY) -> int:

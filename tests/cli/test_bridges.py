@@ -122,7 +122,7 @@ def test_too_short_a_run_for_so_many_tables_is_warned_of(run: Run) -> None:
         (["--multiple", "2", "--estimate", "draw"], "--estimate draw cannot be used together"),
         (["--multiple", "0"], "Invalid value for '--multiple'"),
         (["--analysis", "Ozone ~ Wind"], "--analysis needs --multiple M"),
-        (["--multiple", "2", "--analysis", "Ozone ~ Sun"], "'Sun' is no modelled column"),
+        (["--multiple", "2", "--analysis", "Ozone ~ Sun"], "'Sun' is not a modelled column"),
         (["--draws-to", "draws.pdf"], "does not tell the table's format"),
         (["--traces-to", "traces.csv"], "a name ending in .nc"),
         (["--draws-to", "-"], "both go to standard output"),

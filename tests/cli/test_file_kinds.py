@@ -505,7 +505,7 @@ def test_json_lines_are_completed(desk, here: Callable) -> None:
     assert after["b"].null_count == 0
     desk.put("bad.jsonl", '{"a": 1}\n[2]\n')
     assert here("types", "bad.jsonl").lines("Error") == [
-        "Error: bad.jsonl: line 2 is no JSON object, expected an object a line, such as "
+        "Error: bad.jsonl: line 2 is not a JSON object, expected an object a line, such as "
         '{"age": 5, "city": "Oslo"}'
     ]
 

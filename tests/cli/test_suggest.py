@@ -143,7 +143,7 @@ def test_counts_whose_absent_pairs_are_zeros_say_what_can_be_asked(desk: Any, mo
         (["--pairs", "table.csv"], "--pairs is for triplets"),
         (["--model", "bsdv"], "--model, found bsdv, expected"),
         (["--cost", "costs.csv"], "costs.csv: has no cost for column 'b'"),
-        (["--cost", "wrong.csv"], "wrong.csv, column 'column': 'c' is no modelled column"),
+        (["--cost", "wrong.csv"], "wrong.csv, column 'column': 'c' is not a modelled column"),
         (["-o", "table.csv"], "--output is the table itself"),
     ],
 )

@@ -60,7 +60,7 @@ def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisForm
     named = _LAW.fullmatch(left.strip())
     response = _factor(text, named[2] if named else left.strip(), by_name).formula
     if len(response.names) != 1:
-        raise wrong(text, "its response is no column, nor an expression of one")
+        raise wrong(text, "its response is not a column or an expression of one")
     target = by_name[response.names[0]]
     family = _family(text, response, target, named and named[1])
     found = AnalysisFormula(text, response, tuple(terms), family, by_name)
@@ -89,7 +89,7 @@ def _of_survival(
     named = NAME.fullmatch(parts[0]) is not None and times.column.numeric
     x = times.x[times.observed]
     if not named or x.size == 0 or x.min() < 0.0:
-        raise wrong(text, f"'{parts[0]}' is no column of numbers from 0", *_OF_SURVIVAL)
+        raise wrong(text, f"'{parts[0]}' is not a column of numbers from 0", *_OF_SURVIVAL)
     bare = AnalysisFormula(text, time.formula, terms, FAMILIES["linear"], columns)
     if plain and own.levels:
         events = own.x
@@ -144,7 +144,7 @@ def _expanded(
     """Yield the terms of a summand: of a * b those of a, of b and of a:b."""
     products = _split(summand, "*")
     if "" in products:  # as of x ** 2
-        raise wrong(text, f"'{summand}' is no column", hint=habit(text, summand, columns))
+        raise wrong(text, f"'{summand}' is not a column", hint=habit(text, summand, columns))
     if len(products) > _MOST_CROSSED:
         raise wrong(text, f"it crosses {len(products)} factors by *, more than {_MOST_CROSSED}")
     parts = [
@@ -163,7 +163,7 @@ def _factor(text: str, shown: str, columns: Mapping[str, EncodedColumn]) -> Fact
     if call is not None:
         inner = call[2].replace("^", "**") if each or call[1] == "I" else f"{call[1]}({call[2]})"
     if (call is None or each) and NAME.fullmatch(inner) is None:
-        problem = f"'{shown}' is no column, nor I(...) or a function of columns"
+        problem = f"'{shown}' is not a column, I(...) or a function of columns"
         raise wrong(text, problem, hint=habit(text, shown, columns))
     try:
         formula = parse_formula(inner)
@@ -171,10 +171,10 @@ def _factor(text: str, shown: str, columns: Mapping[str, EncodedColumn]) -> Fact
         raise wrong(text, f"of '{shown}', {error}", hint=habit(text, shown, columns)) from None
     for name in formula.names:
         if name not in columns:
-            raise wrong(text, f"'{name}' is no modelled column of the table")
+            raise wrong(text, f"'{name}' is not a modelled column of the table")
     there = {level for name in formula.names for level in columns[name].levels}
     if unknown := [one for one in formula.texts if one not in there]:
-        problem = f"'{unknown[0]}' is no level of " + " or ".join(map(repr, formula.names))
+        problem = f"'{unknown[0]}' is not a level of " + " or ".join(map(repr, formula.names))
         raise wrong(text, problem, ", ".join(f"'{one}'" for one in sorted(there)) or "a number")
     name = formula.names[0]
     levels = columns[name].levels
@@ -189,7 +189,7 @@ def _factor(text: str, shown: str, columns: Mapping[str, EncodedColumn]) -> Fact
         each = columns[name].column.nominal or not _are_numbers(levels)
     for name in () if each else formula.counted:
         if not _are_numbers(columns[name].levels):
-            raise wrong(text, f"the levels of '{name}' are no numbers")
+            raise wrong(text, f"the levels of '{name}' are not numbers")
     return Factor(inner, each, formula)
 
 
@@ -199,7 +199,7 @@ def _family(text: str, response: Formula, target: EncodedColumn, law: str | None
     column, plain = target.column, NAME.fullmatch(response.text) is not None
     counts = plain and column.integral
     if law in ("poisson", "negbin") and not counts:
-        raise wrong(text, f"'{response.text}' is no column of counts, which {law}() is for")
+        raise wrong(text, f"'{response.text}' is not a column of counts, which {law}() is for")
     if target.levels:
         if plain and len(target.levels) == 2 and law is None:
             return FAMILIES["logistic"]
