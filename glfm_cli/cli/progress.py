@@ -122,7 +122,7 @@ class ProgressLine(Shown):
             self._bar.update(self._task, completed=self._done, **changes)
 
     def sampled(self, run: Run) -> None:
-        """Use the line away, and say what comes after Ctrl-C."""
+        """Take the line away, and say what comes after Ctrl-C."""
         _stop(self._bar)
         if run.stopped == "interrupted":
             self._console.note(f"Interrupted; {self._what} the draws so far.")
