@@ -71,6 +71,7 @@ class Kept:
         elif self._session.partial:
             store.remove()
         else:
+            store.close()
             self._left(store.folder, True)
 
     def _left(self, folder: Path, complete: bool) -> None:

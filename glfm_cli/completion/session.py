@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +37,7 @@ from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
 from glfm_cli.schema import Schema
-from glfm_cli.store import Header, Store, check_free, discard
+from glfm_cli.store import Header, Store, as_open_as, check_free, discard
 
 PARTIAL = ".glfm.partial"  # put after the output's name
 NOTHING = MatrixOptions()
@@ -116,11 +115,13 @@ class Session:
             return replace(self, store=self._created(self.saving.save, self.saving.with_data))
         return self if self.saving.partial is None else self._beside_output()
 
-    def _created(self, folder: Path, with_data: bool = True) -> Store:
+    def _created(self, folder: Path, with_data: bool = True, mode: int = 0o777) -> Store:
         """Return a new folder for the run, with the encoded table where that is to be kept."""
         data = self.data if with_data and isinstance(self.data, Data) else None
         links, every = self.problem.links, self.saving.checkpoint
-        return Store.create(folder, self.header, links, data, more=self.more, every=every)
+        return Store.create(
+            folder, self.header, links, data, more=self.more, every=every, mode=mode
+        )
 
     def _beside_output(self) -> Session:
         """Return the session with a folder beside the output: a killed twin's if there is one."""
@@ -133,7 +134,8 @@ class Session:
                 return twin
             discard(folder)  # raises when another run writes to it
             note = (f"{folder}, left by an earlier run that was another, was replaced",)
-        return replace(self, store=self._created(folder), partial=True, notes=note)
+        store = self._created(folder, mode=as_open_as(self.saving.partial))
+        return replace(self, store=store, partial=True, notes=note)
 
     def _twin(self, folder: Path) -> Session | None:
         """Return the session that goes on with a folder if its run is the same one, and sound."""
@@ -152,7 +154,7 @@ class Session:
         return replace(self, store=store, plan=found.plan, partial=True, notes=(note,), done=done)
 
     def sample(self, *, observer: Observer | None = None, forecasts: bool = True) -> Run:
-        """Run the chains, or what is left of them, and let go of the folder.
+        """Run the chains, or what is left of them; the folder stays open.
 
         Without `forecasts` they are recalibrated only where the fit is kept, for those to come;
         those of a matrix never are.
@@ -176,25 +178,24 @@ class Session:
                 self.store.plan_for(replace(self.plan, chains=n_chains))
             return n_chains
 
-        with nullcontext() if self.store is None else self.store:
-            run = sample(
-                self.problem,
-                self.plan,
-                threads=threads,
-                time_limit=self.sampling.time_limit,
-                observer=observer,
-                keeper=self.store,
-                enough=None if count is None else enough,
-                runner=self.runner,
-            )
-            posterior, precision = run.posterior, None
-            if count is None:
-                posterior = ready(posterior)
-            else:
-                posterior, precision = count.ended(posterior)
-            run = replace(run, posterior=posterior, precision=precision)
-            if self.store is not None:
-                self.store.finish(run.seconds, run.posterior.recalibration)
+        run = sample(
+            self.problem,
+            self.plan,
+            threads=threads,
+            time_limit=self.sampling.time_limit,
+            observer=observer,
+            keeper=self.store,
+            enough=None if count is None else enough,
+            runner=self.runner,
+        )
+        posterior, precision = run.posterior, None
+        if count is None:
+            posterior = ready(posterior)
+        else:
+            posterior, precision = count.ended(posterior)
+        run = replace(run, posterior=posterior, precision=precision)
+        if self.store is not None:
+            self.store.finish(run.seconds, run.posterior.recalibration)
         return run
 
 

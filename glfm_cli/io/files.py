@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from glfm_cli.errors import OutputError, TableError, write_error
+from glfm_cli.io.drafts import clear_drafts, draft_of, hold
 from glfm_cli.io.web import download, is_address
 
 PathLike = str | os.PathLike[str]
@@ -92,7 +92,7 @@ def check_writable(path: PathLike) -> None:
     target = _target(path)
     try:
         if _replaceable(target, path) is not None:
-            probe = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+            probe = draft_of(target)
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             probe.unlink()
     except OSError as error:
@@ -130,13 +130,16 @@ def _replaceable(target: Path, shown: PathLike) -> int | None:
 def _temporary(
     target: Path, kept_mode: int, mode: str, options: dict[str, Any]
 ) -> Iterator[IO[Any]]:
-    name = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
-    # Not tempfile: its files are private, and this one becomes an ordinary file of the user.
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    clear_drafts(target)
+    name = draft_of(target)
+    # Not tempfile: its files are private, and this one becomes an ordinary file of the user; it is
+    # never open to others whom the file that it replaces is closed to.
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, kept_mode or 0o666)
     try:
         with open(handle, mode, **options) as file:
             if kept_mode:
                 os.chmod(name, kept_mode)
+            hold(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())

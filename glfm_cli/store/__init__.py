@@ -12,7 +12,7 @@ Nothing is pickled, and a folder from elsewhere is checked before it is trusted.
 a `Fit`; a run writes through a `Store`. docs/reference/folder.md describes the files.
 """
 
-from glfm_cli.store.drafts import check_free
+from glfm_cli.store.drafts import as_open_as, check_free
 from glfm_cli.store.fit import Fit, load_fit
 from glfm_cli.store.folder import check_folder
 from glfm_cli.store.header import (

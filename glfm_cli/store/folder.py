@@ -14,7 +14,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -166,12 +166,16 @@ def clear_temporaries(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a saved fit: its own files, then the folder unless there is something else in it."""
-    for path in folder.iterdir():
+    """Remove a saved fit: its own files, then the folder unless there is something else in it.
+
+    The lock, which the caller has, goes last: until then no other run takes the folder for its own.
+    """
+    for path in sorted(folder.iterdir(), key=lambda path: path.name == LOCK):
         if _KNOWN.fullmatch(path.name) or _TEMPORARY.fullmatch(path.name):
             path.unlink(missing_ok=True)
-    if not any(folder.iterdir()):
-        folder.rmdir()
+    with suppress(FileNotFoundError):
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _whole() -> str:

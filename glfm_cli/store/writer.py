@@ -41,7 +41,7 @@ from glfm_cli.store.log import EVERY, Extent, FolderLog, Layout
 class Store:
     """A saved fit that a run writes to; hand it to `sample` as its keeper.
 
-    Used as a context manager, it holds the folder's lock until its end.
+    It holds the folder's lock until it is closed or removed.
     """
 
     def __init__(
@@ -51,11 +51,13 @@ class Store:
         links: tuple[Link, ...],
         every: float = EVERY,
         layout: Layout | None = None,
+        *,
+        held: int | None = None,
     ) -> None:
         self.folder, self.header = folder, header
         self._layout = layout or Layout.of(header, links)
         self._every = every
-        self._lock = lock(folder)
+        self._lock = lock(folder) if held is None else held
 
     @classmethod
     def create(
@@ -69,16 +71,18 @@ class Store:
         every: float = EVERY,
         content: bytes | None = None,
         layout: Layout | None = None,
+        mode: int = 0o777,
     ) -> Self:
         """Write a new folder, which appears as a whole, and return it open.
 
         `more` are named arrays of further files, which a fit of triplets has; `content` stands for
-        the constants of `links`, and `layout` for what follows from them.
+        the constants of `links`, and `layout` for what follows from them; `mode` has the permission
+        bits of the folder, but for what the umask forbids.
 
         Raises OutputError: something of that name exists, or it cannot be written.
         """
         folder = Path(path)
-        with new_folder(folder) as draft:
+        with new_folder(folder, mode) as (draft, held):
             content = links_out(links) if content is None else content
             header = replace(header, links_hash=hashlib.sha256(content).hexdigest())
             replace_file(draft, LINKS, [content])
@@ -88,7 +92,7 @@ class Store:
             for name, arrays in (more or {}).items():
                 replace_file(draft, name, [to_stream(arrays)])
             replace_file(draft, HEADER, [header.to_json().encode()])
-        return cls(folder, header, links, every, layout)
+        return cls(folder, header, links, every, layout, held=held)
 
     @classmethod
     def reopen(
@@ -115,12 +119,6 @@ class Store:
         with writing(folder):
             clear_temporaries(folder)
         return store
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -158,9 +156,9 @@ class Store:
 
     def remove(self) -> None:
         """Remove the folder: the run it kept is complete, and its result is elsewhere."""
-        self.close()
         with writing(self.folder):
             remove_folder(self.folder)
+        self.close()
 
 
 def discard(folder: Path) -> None:
@@ -172,9 +170,12 @@ def discard(folder: Path) -> None:
         raise StoreError(
             "is in the way of a run's partial work", file=str(folder), hint="Move or remove it."
         )
-    os.close(lock(folder))
-    with writing(folder):
-        remove_folder(folder)
+    held = lock(folder)
+    try:
+        with writing(folder):
+            remove_folder(folder)
+    finally:
+        os.close(held)
 
 
 def _same(a: Mapping[str, Array], b: Mapping[str, Array]) -> bool:
