@@ -1,5 +1,11 @@
 """`python -m glfm_cli` is the command `glfm`."""
 
+import signal
+
+# Until the command runs there is nothing to write or to tidy up: Ctrl-C just ends the process.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from glfm_cli.cli.app import main
 
 if __name__ == "__main__":

@@ -94,8 +94,7 @@ def end(action: Callable[[], int], console: Console) -> int:
         console.error(*_usage_problem(error))
         return ExitStatus.USAGE
     except (KeyboardInterrupt, typer.Abort):
-        console.error("interrupted before the work was done")
-        return ExitStatus.INTERRUPTED
+        return _interrupted(console)
     except BrokenPipeError:
         _discard_stdout()  # the reader, such as `head`, has seen enough
         return ExitStatus.OK
@@ -111,6 +110,8 @@ def end(action: Callable[[], int], console: Console) -> int:
         _debug(console)
         return ExitStatus.FAILED
     except Exception as error:
+        if _follows_interruption(error):
+            return _interrupted(console)
         if isinstance(error, ImportError) and "map segment" in str(error):
             console.error("there is not enough memory to load glfm", _LESS_MEMORY)
             return ExitStatus.FAILED
@@ -123,6 +124,18 @@ def end(action: Callable[[], int], console: Console) -> int:
         )
         _debug(console)
         return ExitStatus.FAILED
+
+
+def _interrupted(console: Console) -> int:
+    console.error("interrupted before the work was done")
+    return ExitStatus.INTERRUPTED
+
+
+def _follows_interruption(error: BaseException | None) -> bool:
+    """Return whether an error is what Python, or a library, made of Ctrl-C."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _dispatch(arguments: Sequence[str], console: Console) -> int:
