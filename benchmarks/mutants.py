@@ -190,8 +190,8 @@ MUTANTS = {
     ),
     "conditions in the order of the table": Mutant(
         "schema/relations.py",
-        "return {name: texts[name] for name in sorted(texts, key=depth)}",
-        "return {name: texts[name] for name in texts if depth(name)}",
+        "return {name: texts[name] for name in sorted(texts, key=depth.__getitem__)}",
+        "return {name: texts[name] for name in texts if depth[name]}",
         CONDITIONS,
     ),
     "an answer that tells of the question before alone": Mutant(

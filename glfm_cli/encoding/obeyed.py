@@ -22,7 +22,7 @@ def broken_rows(data: Data, fills: Mapping[int, Array]) -> Mask:
 
     fills : mapping of int to (requested.sum(),) float64; from `settle`
     """
-    columns = data.columns
+    columns, ends = data.columns, data.ends
     broken = np.zeros(columns[0].x.size, dtype=bool)
     for one in Relations.of(columns).equations:
         cells = {d: columns[d].given.copy() for d in (one.d, *one.of)}
@@ -32,8 +32,8 @@ def broken_rows(data: Data, fills: Mapping[int, Array]) -> Mask:
             requested = columns[d].requested
             x[requested] = fills.get(d, x[requested])
             good &= can_hold(columns[d], x) | np.isnan(x)
-            if d in data.ends:
-                low, high = data.ends[d].T
+            if d in ends:
+                low, high = ends[d].T
                 good[requested] &= ~((x[requested] < low) | (x[requested] > high))
         if not any(columns[d].column.integral for d in cells):  # whole numbers are rounded
             good &= _holds(one, cells, [columns[d].column.name for d in one.of])

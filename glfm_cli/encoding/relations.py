@@ -61,7 +61,9 @@ def with_known(data: Data, file: str | None = None) -> Data:
     columns = [replace(c, exact=d in relations.numbers) for d, c in enumerate(data.columns)]
     for one in relations.equations:
         notes += _violations(columns, one) + _overfull(columns, one) + _no_whole(columns, one)
-    for _ in relations.equations:  # what follows may tell what follows of others
+    before = -1
+    while (known := sum(int(c.observed.sum()) for c in columns)) > before:
+        before = known  # what follows may tell what follows of others
         for one in relations.equations:
             _add_known(columns, one, file)
     for one in relations.equations:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.columns import Column
@@ -36,26 +37,21 @@ def check_relations(columns: Sequence[Column], file: str | None) -> None:
                     hint="Leave out one of them.",
                 )
     larger = {c.name: (c.less_than,) for c in columns if c.less_than is not None}
-    for name in larger:
-        if (circle := _circle(name, larger, ())) is not None:
-            raise SchemaError(
-                "columns are less than one another in a circle",
-                file=file,
-                column=name,
-                value=" < ".join(circle),
-                hint="Remove one `less_than`.",
-            )
     conditions = {c.name: parse_formula(c.only_if).names for c in columns if c.only_if is not None}
-    for what, named in (("formulas", needs), ("conditions", conditions)):
-        for name in named:
-            if (circle := _circle(name, named, ())) is not None:
-                raise SchemaError(
-                    f"the {what} go in a circle",
-                    file=file,
-                    column=name,
-                    value=" -> ".join(circle),
-                    hint="Remove one of them: a column cannot follow from itself.",
-                )
+    itself = "Remove one of them: a column cannot follow from itself."
+    for named, sign, problem, hint in (
+        (larger, "<", "columns are less than one another in a circle", "Remove one `less_than`."),
+        (needs, "->", "the formulas go in a circle", itself),
+        (conditions, "->", "the conditions go in a circle", itself),
+    ):
+        if (circle := _circle(named)) is not None:
+            raise SchemaError(
+                problem,
+                file=file,
+                column=circle[0],
+                value=f" {sign} ".join(circle),
+                hint=hint,
+            )
 
 
 def formula_of(column: Column, columns: Sequence[Column]) -> str | None:
@@ -76,11 +72,10 @@ def conditions_in_order(columns: Sequence[Column]) -> dict[str, str]:
 
 def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
     needs = {name: parse_formula(text).names for name, text in texts.items()}
-
-    def depth(name: str) -> int:
-        return 1 + max((depth(other) for other in needs[name] if other in needs), default=0)
-
-    return {name: texts[name] for name in sorted(texts, key=depth)}
+    depth: dict[str, int] = {}
+    for name in TopologicalSorter(needs).static_order():
+        depth[name] = 1 + max((depth[other] for other in needs.get(name, ())), default=-1)
+    return {name: texts[name] for name in sorted(texts, key=depth.__getitem__)}
 
 
 def _check_names(
@@ -136,11 +131,13 @@ def _check_names(
             )
 
 
-def _circle(
-    name: str, needs: Mapping[str, tuple[str, ...]], path: tuple[str, ...]
-) -> tuple[str, ...] | None:
-    """Return a way from a column back to itself, None where there is none."""
-    if name in path:
-        return (*path[path.index(name) :], name)
-    found = (_circle(other, needs, (*path, name)) for other in needs.get(name, ()))
-    return next((circle for circle in found if circle is not None), None)
+def _circle(needs: Mapping[str, tuple[str, ...]]) -> list[str] | None:
+    """Return a way from a column back to itself, a long one in short; None where there is none."""
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        circle = error.args[1][:0:-1]  # of (a, b, ..., a) each is needed by the next
+        first = circle.index(next(name for name in needs if name in circle))
+        circle = [*circle[first:], *circle[: first + 1]]
+        return circle if len(circle) < 9 else [*circle[:5], "...", circle[-1]]
+    return None

@@ -207,3 +207,33 @@ sys.exit(run_until_signalled(action))
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (found.returncode, found.stderr) == (143, "")
+
+
+# Many relations ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        "less_than: c{0}",
+        "formula: 'c{0} * 2'",
+        "formula: 'c{0} + c{1}'",  # each twice in the next: paths double from column to column
+        "only_if: 'c{0} > 0 and c{1} > 0'",
+    ],
+)
+def test_chains_of_columns_may_be_long(tmp_path: Path, relation: str) -> None:
+    n = 60 if "{1}" in relation else 600  # deeper than functions that call themselves
+    types = ["columns:", "  c0: real", "  c1: real"]
+    types += [f"  c{i}: {{type: real, {relation.format(i - 1, i - 2)}}}" for i in range(2, n)]
+    (tmp_path / "types.yaml").write_text("\n".join(types))
+    row = ",".join(str(n - i) for i in range(n))
+    (tmp_path / "table.csv").write_text(",".join(f"c{i}" for i in range(n)) + f"\n{row}\n{row}\n")
+    command = Command(tmp_path, "impute", "table.csv", "--types", "types.yaml", "--dry-run")
+    assert command.end(20) == 0, command.stderr
+    types[2] = f"  c1: {{type: real, {relation.format(n - 1, n - 1)}}}"
+    (tmp_path / "types.yaml").write_text("\n".join(types))
+    command = Command(tmp_path, "impute", "table.csv", "--types", "types.yaml", "--dry-run")
+    assert command.end(20) == 2
+    assert command.stderr.count("\n") == 2
+    assert "in a circle" in command.stderr
+    assert len(command.stderr) < 300
