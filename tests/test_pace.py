@@ -39,5 +39,7 @@ def test_corrections_of_forecasts_take_time_where_they_are_learnt(model: str) ->
 def test_a_plan_that_may_grow_tells_the_time_of_all_chains() -> None:
     costs = {"seconds": 3.0, "most_seconds": 8.0, "megabytes": 1.0, "modelled_columns": 2}
     assert plan_lines(costs)[-1] == "about 3 to 8 s and 1 MB"
+    short = {"seconds": 0.2, "most_seconds": 0.4, "megabytes": 0.1}
+    assert plan_lines(short) == ["about 1 s and 1 MB"]
     longer = with_folding(costs, FoldingCost(seconds=10.0, row_bytes=0.0), 1)
     assert (longer["seconds"], longer["most_seconds"]) == (13.0, 18.0)

@@ -55,9 +55,9 @@ def plan_lines(costs: dict[str, Any]) -> list[str]:
     if "rows_in_a_batch" in costs:
         lines.append(f"completed in batches of {counted(costs['rows_in_a_batch'], 'row')}")
     if "seconds" in costs:
-        time = f"{costs['seconds']:.0f}"
-        time += f" to {costs['most_seconds']:.0f}" if "most_seconds" in costs else ""
-        lines.append(f"about {time} s and {costs['megabytes']:.0f} MB")
+        found = [costs[name] for name in ("seconds", "most_seconds") if name in costs]
+        seconds = dict.fromkeys(str(max(1, round(one))) for one in found)
+        lines.append(f"about {' to '.join(seconds)} s and {max(1, round(costs['megabytes']))} MB")
     for name, one in costs.get("efforts", {}).items():
         length = f"{counted(one['chains'], 'chain')} of {counted(one['sweeps'], 'sweep')}"
         lines.append(f"  --effort {name}: {length}, {one['seconds']:.1f} s")
