@@ -119,7 +119,12 @@ def run(
     console = options.console_of(ctx)
     figures = {"--html": html, "--plot": plot}
     others = {name: path for name, path in figures.items() if path is not None}
-    files = ExplorationFiles(output, file_format, traces_to, record, others)
+
+    def draw(found: Any, folder: Path | None) -> None:
+        of_map = isinstance(found, MapExploration)
+        (explore_map if of_map else explore_files).draw(found, folder, html, plot)
+
+    files = ExplorationFiles(output, file_format, traces_to, record, others, draw)
     _check(ctx, files)
     if explore_experts.dispatch(data):
         return explore_experts.run(ctx, data, top, as_json)
@@ -135,10 +140,6 @@ def run(
         show_plan(console, plan, as_json)
         return ExitStatus.OK
 
-    def finish(found: Any) -> None:
-        of_map = isinstance(found, MapExploration)
-        (explore_map if of_map else explore_files).draw(found, output, html, plot)
-
     with ProgressLine(console, "exploring") as watch:
         found = explore(
             data,
@@ -150,7 +151,6 @@ def run(
             files=files,
             fit=fit,
             observer=watch,
-            finish=finish,
         )
     _show(console, found, as_json)  # the files are complete, whoever stops reading this
     return _report(console, found, ctx.params["strict"])

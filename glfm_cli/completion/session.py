@@ -27,12 +27,13 @@ from glfm_cli.completion.models import model_of
 from glfm_cli.completion.prepare import as_table, prepare, problem_of
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets, with_known
-from glfm_cli.errors import StoreError, TypesMissingError, UsageError
+from glfm_cli.errors import OutputError, StoreError, TypesMissingError, UsageError
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.hidden_cells import Folded, recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.inference.tasks import Runner, runner_of
+from glfm_cli.io import check_writable
 from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
@@ -302,8 +303,17 @@ def check_layout(triplets: bool, matrix: MatrixOptions, *, of_fit: bool = False)
 
 
 def partial_folder(output: Path) -> Path:
-    """Return where the partial work towards an output is kept."""
-    return output.with_name(output.name + PARTIAL)
+    """Return where the partial work towards an output is kept: beside it, or else inside.
+
+    A folder may be all that can be written to, as one that a container shares with its host.
+    """
+    beside = output.with_name(output.name + PARTIAL)
+    if output.is_dir() and not os.path.lexists(beside):
+        try:
+            check_writable(beside)
+        except OutputError:
+            return output / beside.name
+    return beside
 
 
 def _continued(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -16,20 +17,23 @@ from glfm_cli.exploration.map_result import MapExploration
 from glfm_cli.exploration.request import Request
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.inference.sampling import Run
-from glfm_cli.io import atomic_write, write_table
+from glfm_cli.io import atomic_write, whole_folder, write_table
 from glfm_cli.io.files import check_writable
 
 AnyExploration = Exploration | ComponentExploration | MapExploration | FactorExploration
 FORMATS = ("csv", "parquet")
+INDEX = "exploration.json"
+_OWN = re.compile(r"\w[\w.-]*\.(csv|parquet|png|html)")  # names that an exploration gives
 
 
 @dataclass(frozen=True)
 class ExplorationFiles:
     """Where the parts of an exploration go; None for those that nobody asked for.
 
-    folder : gets every table in `format`, and `exploration.json`
+    folder : gets every table in `format`, and `exploration.json`, which names the other files
     traces : those of the chains, as NetCDF;  record : what makes the run again
-    others : what `finish` of `explore` writes, by option; the record hashes them
+    others : what else is written, by option; the record hashes them
+    draw : draws more files, some of them into the folder that it is told, if any
     """
 
     folder: Path | None = None
@@ -37,6 +41,7 @@ class ExplorationFiles:
     traces: Path | None = None
     record: Path | None = None
     others: Mapping[str, Path] = field(default_factory=dict)
+    draw: Callable[[AnyExploration, Path | None], None] | None = None
 
     def check(self) -> None:
         """Raise now what writing would raise after the work.
@@ -53,9 +58,11 @@ class ExplorationFiles:
             check_traces(self.traces)
 
     def write(self, found: AnyExploration) -> None:
-        """Write every table, and the traces."""
+        """Write and draw everything but the record."""
         if self.folder is not None:
-            write_files(found, self.folder, self.format)
+            _write_folder(found, self)
+        elif self.draw is not None:
+            self.draw(found, None)
         if self.traces is not None:
             posterior, seed = found.posterior, found.options["seed"]
             traces, model = posterior.traces(), posterior.model.name
@@ -85,29 +92,34 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
     """Raise OutputError, before long work, when the folder cannot be written to or made."""
     path = Path(folder)
     if path.is_dir():
-        check_writable(path / "exploration.json")
+        check_writable(path / INDEX)
         return
     if path.exists():
         raise OutputError("is a file", file=str(path), expected="a folder, or a free name")
     check_writable(path)
 
 
-def write_files(
-    found: AnyExploration, folder: str | os.PathLike[str], format: str = "csv"
-) -> list[Path]:
-    """Write every table and `exploration.json` into a folder, which is made when missing.
+def _write_folder(found: AnyExploration, files: ExplorationFiles) -> None:
+    """Write every table, what is drawn, and the index that names these files.
 
-    Returns: what was written.
+    What the index of an earlier exploration names is replaced or removed: nothing there is of two.
     """
-    path = Path(folder)
-    check_format(format)
-    path.mkdir(exist_ok=True)
-    written = []
-    for name, table in found.tables().items():
-        target = path / f"{name}.{format}"
-        write_table(table, target)
-        written.append(target)
-    target = path / "exploration.json"
-    with atomic_write(target, "w") as file:
-        file.write(json.dumps(found.to_dict(), allow_nan=False, indent=1) + "\n")
-    return [*written, target]
+    assert files.folder is not None
+    with whole_folder(files.folder, INDEX, _listed(files.folder / INDEX)) as folder:
+        for name, table in found.tables().items():
+            write_table(table, folder / f"{name}.{files.format}")
+        if files.draw is not None:
+            files.draw(found, folder)
+        written = sorted(path.name for path in folder.iterdir())
+        with atomic_write(folder / INDEX, "w") as file:
+            content = {**found.to_dict(), "files": written}
+            file.write(json.dumps(content, allow_nan=False, indent=1) + "\n")
+
+
+def _listed(index: Path) -> list[str]:
+    """Return the files that an index says its exploration has written; none where it says none."""
+    try:
+        names = json.loads(index.read_text(encoding="utf-8"))["files"]
+        return [name for name in names if _OWN.fullmatch(name)]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return []

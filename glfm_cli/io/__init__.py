@@ -9,6 +9,7 @@ in the same folder, so that a failed run never leaves half a table behind.
 from glfm_cli.io.batches import memory_needed, read_batches, rows_after
 from glfm_cli.io.dialect import is_text_table, mark_written_type, notes_of
 from glfm_cli.io.files import atomic_write, check_writable, is_device, same_file
+from glfm_cli.io.folders import whole_folder
 from glfm_cli.io.tables import (
     check_target,
     naming_sheets,

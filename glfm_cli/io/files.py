@@ -74,7 +74,7 @@ def atomic_write(path: PathLike, mode: str = "wb") -> Iterator[IO[Any]]:
     target = _target(path)
     options: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
-        kept_mode = _replaceable(target, path)
+        kept_mode = replaceable(target, path)
         if kept_mode is None:
             with open(target, mode, **options) as file:
                 yield file
@@ -84,19 +84,19 @@ def atomic_write(path: PathLike, mode: str = "wb") -> Iterator[IO[Any]]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _not_written(error, str(path)) from error
+        raise not_written(error, str(path)) from error
 
 
 def check_writable(path: PathLike) -> None:
     """Raise the OutputError that `atomic_write` would, before long work, and leave no trace."""
     target = _target(path)
     try:
-        if _replaceable(target, path) is not None:
+        if replaceable(target, path) is not None:
             probe = draft_of(target)
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             probe.unlink()
     except OSError as error:
-        raise _not_written(error, str(path)) from error
+        raise not_written(error, str(path)) from error
 
 
 def _target(path: PathLike) -> Path:
@@ -107,7 +107,7 @@ def _target(path: PathLike) -> Path:
     return Path(path) if is_device(path) else Path(os.path.realpath(path))
 
 
-def _replaceable(target: Path, shown: PathLike) -> int | None:
+def replaceable(target: Path, shown: PathLike) -> int | None:
     """Return the permission bits of a regular file, 0 when there is none yet, None for a device."""
     try:
         found = target.stat().st_mode
@@ -158,7 +158,7 @@ def write_stdout(blocks: Iterator[bytes]) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _not_written(error, "standard output") from error
+        raise not_written(error, "standard output") from error
 
 
 # What went wrong, when reading and when writing.
@@ -176,7 +176,7 @@ _REASONS = {
 }
 
 
-def _not_written(error: OSError, shown: str) -> OutputError:
+def not_written(error: OSError, shown: str) -> OutputError:
     """Return the error of a file that cannot be written."""
     return write_error(error, _reason(error, writing=True), file=shown, hint=_hint(error))
 

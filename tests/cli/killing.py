@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing
 import os
@@ -54,7 +55,8 @@ class Command:
         self._said = folder / "stderr.txt"
         target = (list(arguments), str(folder), str(self._said), largest, toys)
         self._process = _FORKS.Process(target=_run, args=target, daemon=True)
-        self._process.start()
+        with contextlib.chdir(Path(__file__).parents[2]):  # whose package the server imports
+            self._process.start()
 
     @property
     def pid(self) -> int:
