@@ -307,7 +307,8 @@ def partial_folder(output: Path) -> Path:
 
     A folder may be all that can be written to, as one that a container shares with its host.
     """
-    beside = output.with_name(output.name + PARTIAL)
+    named = output if output.name not in ("", "..") else Path(os.path.abspath(output))
+    beside = named.parent / ((named.name or "out") + PARTIAL)
     if output.is_dir() and not os.path.lexists(beside):
         try:
             check_writable(beside)

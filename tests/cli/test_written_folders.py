@@ -116,6 +116,16 @@ def test_a_run_works_where_nothing_but_its_folder_can_be_written(
     assert not list(Path("out").glob("*.partial"))
 
 
+@pytest.mark.parametrize("name", [".", "..", "../here/"])
+def test_the_folder_may_have_no_name_of_its_own(here: Here, name: str) -> None:
+    Path("here").mkdir()
+    os.chdir("here")
+    done = here(*("explore", "../table.csv", "--types", "../types.yaml", "-o", name, *SHORT))
+    assert done.status == 0, done.stderr
+    assert (Path(name) / "exploration.json").exists()
+    assert not list(Path("..").glob("*.partial"))
+
+
 def test_two_writers_leave_the_files_of_one(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
