@@ -12,6 +12,7 @@ from typing import TextIO
 
 from glfm_cli.errors import GlfmError, TypesMissingError
 
+LONGEST = 4000  # characters of a message
 CLEAR = "\x1b[K"  # erases the rest of a terminal's line
 # What a terminal obeys, and what turns the order of letters round; line ends and tabs are text.
 _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -102,8 +103,11 @@ class Console:
 
     def _say(self, text: str) -> None:
         self.clear()
+        text = " ".join(text.split())
+        if len(text) > LONGEST:  # it quotes a cell or a name, which may be as long as a book
+            text = f"{text[: LONGEST - 500]} ... {text[-500:]}"
         # One write: other processes that write to the same terminal cannot come between.
-        self._write(visible(" ".join(text.split())) + "\n")
+        self._write(visible(text) + "\n")
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # nobody listens any more: the work goes on

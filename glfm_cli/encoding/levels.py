@@ -19,6 +19,7 @@ from glfm_cli.schema.phrases import closest, is_number
 from glfm_cli.schema.text import flow
 
 _INTEGRAL = re.compile(r"(-?(?:0|[1-9]\d*))\.0+", re.ASCII)
+_MOST_DIGITS = 1000
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _TRUTH = {"true": ("true", "True", "TRUE", "1"), "false": ("false", "False", "FALSE", "0")}
 
@@ -221,7 +222,9 @@ def _natural(text: str) -> tuple[bool, float, list[tuple[bool, int, str]], str]:
     """Return a sorting key: numbers by size first, then text, digits in it by their value."""
     number = float(text) if _NUMBER.fullmatch(text) else np.inf
     parts = [
-        (not part.isdecimal(), int(part) if part.isdecimal() else 0, part.casefold())
+        (False, int(part), part) if part.isdecimal() and len(part) <= _MOST_DIGITS
+        # Of more digits Python makes no number.
+        else (True, 0, part.casefold())
         for part in re.split(r"(\d+)", text)
     ]
     return number == np.inf, number, parts, text

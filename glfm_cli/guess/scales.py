@@ -25,6 +25,7 @@ _GRADES = {
 }
 _FEWEST_GRADED = 3
 _MOST_BARE = 12  # words of which some are numbers alone
+_MOST_DIGITS = 15  # of such a number
 _NUMBERED = re.compile(r"(\d{1,2})\s*(?:[.):=-]|st\b|nd\b|rd\b|th\b)\s*(?:[^\d\s].*)?")
 
 
@@ -136,7 +137,7 @@ def _numbered_keys(words: list[str]) -> list[tuple[float, float]] | None:
         if match := _NUMBERED.fullmatch(word):
             keys.append(int(match[1]))
             numbered.append(keys[-1])
-        elif word.isdecimal() and len(words) <= _MOST_BARE:
+        elif word.isdecimal() and len(word) <= _MOST_DIGITS and len(words) <= _MOST_BARE:
             keys.append(int(word))
         else:
             return None

@@ -97,6 +97,7 @@ INTERVAL = (
     r"^[<>\x{2264}\x{2265}=]|\d.*\+$|\d\S*\s*[-\x{2013}\x{2014}]\s*\S*\d|\d to \d"
     rf"|\d.* {_OR_MORE}$"
 )
+_LONGEST = 100  # characters of an interval: the patterns below take the square of the length
 _ONE_END = re.compile(r"(<=|=<|\u2264|<|>=|=>|\u2265|>)\s*(\S.*)")
 _FROM = re.compile(rf"(.*\d.*?)(?:\s*\+|\s+{_OR_MORE})")
 _RANGE = re.compile(r"(.*?\d[^\s\d]*?(?:\s?[^\W\d]+)?)\s*(?:[-\u2013\u2014]|\bto\b)\s*(\S*\d.*)")
@@ -107,6 +108,8 @@ def parse_interval(text: str) -> Between | None:
 
     Whether the ends are numbers is not looked at.
     """
+    if len(text) > _LONGEST:
+        return None
     if match := _ONE_END.fullmatch(text):
         sign, end = match.groups()
         low, high = (None, end) if "<" in sign or sign == "\u2264" else (end, None)
