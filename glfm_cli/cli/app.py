@@ -199,7 +199,11 @@ def main() -> None:
 def _alone(arguments: Sequence[str], console: Console) -> int:
     """Run a command line in a process that runs nothing else."""
     if not {"--help", "-h", "--version"}.intersection(arguments):
+        import logging
+
         from glfm_cli.io.frames import leave_pandas_out
 
         leave_pandas_out()
+        # It would say in every run that a home folder, as of a container, cannot be written to.
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
     return _dispatch(arguments, console)

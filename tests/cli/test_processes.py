@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import random
 import signal
@@ -15,8 +17,10 @@ from killing import Command
 
 from glfm_cli.cli import app
 from glfm_cli.cli.console import Console
+from glfm_cli.errors import StoreError
 from glfm_cli.io import atomic_write
 from glfm_cli.io.drafts import draft_of, hold
+from glfm_cli.store.lock import lock
 
 SHORT = ("--model", "glfm", "--chains", "1", "--warmup", "3", "--draws", "4", "--threads", "1")
 PARTIAL = "out.csv.glfm.partial"
@@ -86,6 +90,27 @@ except StoreError as error:
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "another run of glfm is writing to it" in found.stderr
+
+
+@pytest.mark.parametrize(("refused", "held"), [(errno.ENOLCK, None), (errno.EAGAIN, False)])
+def test_where_there_are_no_locks_nobody_is_said_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int, held: bool | None
+) -> None:
+    def flock(descriptor: int, how: int) -> None:
+        raise OSError(refused, os.strerror(refused))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    left = draft_of(tmp_path / "out.csv")
+    left.touch()
+    os.utime(left, (1e9, 1e9))
+    with atomic_write(tmp_path / "out.csv", "w") as file:
+        assert hold(file.fileno()) is held
+    assert left.exists()  # it may be another run's
+    if held is None:
+        os.close(lock(tmp_path))
+        return
+    with pytest.raises(StoreError, match="another run"):
+        lock(tmp_path)
 
 
 # Left behind ---------------------------------------------------------------------------------
@@ -207,6 +232,25 @@ sys.exit(run_until_signalled(action))
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (found.returncode, found.stderr) == (143, "")
+
+
+# Containers ----------------------------------------------------------------------------------
+
+
+def test_a_home_that_cannot_be_written_to_is_nothing_to_speak_of(
+    table: tuple[str, ...], tmp_path: Path
+) -> None:
+    here = str(Path(app.__file__).parents[2])
+    found = subprocess.run(
+        [sys.executable, "-m", "glfm_cli", *table, "-q", "--plot", "plot.svg"],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": "/proc", "MPLCONFIGDIR": "/proc/none", "PYTHONPATH": here},
+        capture_output=True,
+        text=True,
+    )
+    assert (found.returncode, found.stdout) == (0, "")
+    assert "atplotlib" not in found.stderr
+    assert (tmp_path / "plot.svg").exists()
 
 
 # Many relations ------------------------------------------------------------------------------
