@@ -92,12 +92,24 @@ ORDINARY = {
     "one column, quoted empty": b'a\n1\n""\n',
     "semicolons": b"a;b;c\n1,5;;3\n",
     "some cells quoted": b'a,b\n"x",1\ny,2\n"x",3\n',
+    "columns without a name or a cell": b"a,b,,\r\n1,2,,\r\n3,,,\r\n\r\n",
+    "the same, of one column": b"a,\n1,\n,",
+    "a delimiter at the end of every line": b"a;b;\n1;2;\n;;\n",
+    "the same below units": b"a;b;;\nkg;cm;;\n1;2;;\n3;2;;\n",
 }
 
 
 @pytest.mark.parametrize("data", ORDINARY.values(), ids=ORDINARY.keys())
 def test_unchanged_csv_is_written_byte_for_byte(tmp_path: Path, data: bytes) -> None:
     assert round_trip(tmp_path, data) == data
+
+
+def test_columns_at_the_end_without_a_name_or_a_cell_are_none(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, b"a,b,,\n1,2,,\n,4,,\n"))
+    assert table.to_pydict() == {"a": ["1", ""], "b": ["2", "4"]}
+    for data in (b"a,b,,\n1,2,,x\n", b'a,b,""\n1,2,\n', b"a,b,\n1,2,\n\n3,4,\n"):
+        with pytest.raises(TableError, match=r"column 3 of \d has no name"):
+            read_table(written(tmp_path, data))
 
 
 @pytest.mark.parametrize("name", ["pbc", "lung", "airquality"])

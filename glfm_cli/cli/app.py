@@ -58,6 +58,7 @@ def glfm(
     """Complete tables with missing values, explore them, and predict from them."""
 
 
+_OF_STREAMS = (errno.EBADF, errno.ENOSPC, errno.EDQUOT)  # where no file is named
 _LESS_MEMORY = "Close other programs or raise the limit (`ulimit -v`); `--threads 1` takes less."
 
 
@@ -103,9 +104,12 @@ def end(action: Callable[[], int], console: Console) -> int:
         _debug(console)
         return ExitStatus.FAILED
     except OSError as error:
-        if error.errno == errno.EBADF:
-            console.error("standard output: cannot be written: it is closed")
-            return ExitStatus.USAGE
+        if error.filename is None and error.errno in _OF_STREAMS:
+            from glfm_cli.io.files import not_written
+
+            refused = not_written(error, "standard output")
+            console.show(refused)
+            return refused.exit_status
         console.error(f"{error.filename or 'the system'}: {error.strerror or error}")
         _debug(console)
         return ExitStatus.FAILED

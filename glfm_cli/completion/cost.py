@@ -24,7 +24,7 @@ def estimate_cost(session: Session) -> dict[str, Any]:
 
     Of a new run also what each effort is, and its seconds.
     The time is that of a few sweeps of one chain, and of hiding cells from it once, measured now;
-    early sweeps have few features, so that it errs on the low side. Where there may be more chains,
+    features that are yet to come are not in it, nor predictions. Where there may be more chains,
     that of all of them, too. The memory is counted from the sizes of state and draws.
     """
     data, plan, problem = session.data, session.plan, session.problem

@@ -54,13 +54,12 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
     numbers = {place: numbers_of(column) for place, column in sample.items()}
     few = np.unique(np.linspace(0, len(places) - 1, min(MOST_OTHERS, len(places))).astype(int))
     compared = [places[i] for i in few]
-    others = {place: _seen(sample[place], numbers[place]) for place in compared}
+    others = [(place, y) for place in compared for y in _seen(sample[place], numbers[place])]
+    of = np.array([place for place, _ in others])
+    seen = np.column_stack([y for _, y in others]) if others else np.empty((rows.size, 0))
     found: dict[int, Evidence] = {}
     for place in asked:
-        lines, rest = 0.0, 0.0
-        for other in (y for one, ys in others.items() if one != place for y in ys):
-            line, more = _dependence(numbers[place], other)
-            lines, rest = lines + line, rest + more
+        lines, rest = _dependence(numbers[place], seen[:, of != place])
         share = lines / (lines + rest) if lines + rest > 0 else None
         if share is not None and share <= UNORDERED:
             found[place] = "codes"
@@ -124,21 +123,38 @@ def _is_words(kind: pa.DataType) -> bool:
 
 
 def _dependence(x: Values, y: Values) -> tuple[float, float]:
-    """Return how much more y depends on x than by chance: by a curve, and otherwise; or nothing."""
-    there = np.isfinite(x) & np.isfinite(y)
-    n = int(there.sum())
-    if n < 20 or np.ptp(y[there]) == 0 or np.ptp(x[there]) == 0:
-        return 0.0, 0.0
-    code, y = np.unique(x[there], return_inverse=True)[1], y[there] - y[there].mean()
-    counts = np.bincount(code)
-    means = np.bincount(code, y) / counts
-    total = float(y @ y)
-    eta = float(counts @ means**2) / total
-    degrees, bends = counts.size - 1, 2 if counts.size >= BENDS else 1
-    # Least squares on the means of the levels, each of the weight of its rows.
-    curve = np.vander(np.arange(counts.size) / degrees, bends + 1) * np.sqrt(counts)[:, None]
-    fitted = curve @ np.linalg.lstsq(curve, np.sqrt(counts) * means)[0]
-    line = float(fitted @ fitted) / total
-    if n * eta < degrees + CLEAR * np.sqrt(2.0 * degrees):
-        return 0.0, 0.0
-    return max(n * line - bends, 0.0), max(n * (eta - line) - (degrees - bends), 0.0)
+    """Return how much more columns y depend on x than by chance: by curves, and otherwise.
+
+    x (rows), y (rows x columns, whole numbers, so that sums are exact), NaN where unseen. Columns
+    of fewer than 20 rows in common, or of a dependence that may be chance, add nothing.
+    """
+    there = np.isfinite(x)
+    levels, code = np.unique(x[there], return_inverse=True)
+    is_level = (code == np.arange(levels.size)[:, None]).astype(np.float64)
+    y = y[there]
+    is_seen = np.isfinite(y)
+    y = np.where(is_seen, y, 0.0)
+    counts, sums, n = is_level @ is_seen, is_level @ y, is_seen.sum(axis=0)
+    total = n * np.sum(y**2, axis=0) - y.sum(axis=0) ** 2
+    few = np.count_nonzero(counts, axis=0)  # levels that have rows in common with y
+    use = (n >= 20) & (total > 0) & (few > 1)
+    counts, sums, n, few = counts[:, use], sums[:, use], n[use], few[use]
+    total = total[use] / n
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), 0.0) - sums.sum(axis=0) / n
+    eta = np.sum(counts * means**2, axis=0) / total
+    # Least squares on the means of the levels, each of the weight of its rows, by a line and, at
+    # right angles to it, a parabola.
+    t = np.cumsum(counts > 0, axis=0) / few
+    t -= np.sum(counts * t, axis=0) / n
+    t2 = t**2 - np.sum(counts * t**2, axis=0) / n
+    t2 -= np.sum(counts * t**3, axis=0) / np.sum(counts * t**2, axis=0) * t
+    line = np.sum(counts * t * means, axis=0) ** 2 / np.sum(counts * t**2, axis=0)
+    bent = np.flatnonzero(few >= BENDS)
+    square = np.sum(counts * t2**2, axis=0)[bent]
+    line[bent] += np.sum(counts * t2 * means, axis=0)[bent] ** 2 / square
+    line /= total
+    degrees, bends = few - 1, np.where(few >= BENDS, 2, 1)
+    depends = n * eta >= degrees + CLEAR * np.sqrt(2.0 * degrees)
+    along = np.maximum(n * line - bends, 0.0)[depends]
+    beside = np.maximum(n * (eta - line) - (degrees - bends), 0.0)[depends]
+    return float(along.sum()), float(beside.sum())

@@ -66,17 +66,20 @@ def read(
         cells = _with_first_name(cells)
     n_columns = int(np.argmax(cells.last_in_row)) + 1
     names = [_text(data, cells, i) for i in range(n_columns)]
-    check_names(names, file)
     n_cells, tail = _without_blank_lines(data, cells, n_columns)
+    n_blank = _blank_columns(cells, n_cells, n_columns)
+    names = names[: n_columns - n_blank]
+    check_names(names, file)
     _check_rows(cells, n_cells, n_columns, file)
 
     units = []
     if known is None or known.units:
-        units = _units_row(data, cells, n_columns, n_cells, known is not None)
+        units = _units_row(data, cells, n_columns, n_cells, known is not None)[: len(names)]
     first = n_columns * (2 if units else 1)
+    units_at = slice(n_columns, n_columns + len(units))
     buffer = np.frombuffer(data, dtype=np.uint8)
     arrays, quotings = [], []
-    for j in range(n_columns):
+    for j in range(len(names)):
         which = slice(first + j, n_cells, n_columns)
         quoted = cells.quoted[which]
         text = _gather(buffer, cells.starts[which], cells.ends[which])
@@ -84,7 +87,7 @@ def read(
             text = _undouble(text, quoted)
         arrays.append(text)
         quotings.append(_quoting(text, quoted, delimiter))
-    shown = slice(int(row_names), n_columns)
+    shown = slice(int(row_names), len(names))
     every = all(q.rule == "all" for q in quotings)
     dialect = Dialect(
         layout=layout,
@@ -94,10 +97,11 @@ def read(
         bom=bom,
         tail=tail,
         header=_quoting(pa.array(names[shown], pa.string()), cells.quoted[shown], delimiter),
-        units=_quoting(pa.array(units, pa.string()), cells.quoted[n_columns:first], delimiter),
+        units=_quoting(pa.array(units, pa.string()), cells.quoted[units_at], delimiter),
         new_columns=Quoting("all") if every else Quoting(),
         preamble=preamble,
         row_names=row_names,
+        blank_columns=n_blank,
         columns={name: q for name, q in zip(names, quotings, strict=True) if q != Quoting()},
     )
     table = with_dialect(pa.table(arrays, names=names), dialect)
@@ -121,6 +125,16 @@ def _has_row_names(data: bytes, cells: CellSpans) -> bool:
 def _with_first_name(cells: CellSpans) -> CellSpans:
     """Return the cells with an empty one in front."""
     return CellSpans(*(np.concatenate([np.zeros(1, part.dtype), part]) for part in cells))
+
+
+def _blank_columns(cells: CellSpans, n_cells: int, n_columns: int) -> int:
+    """Return how many last columns have neither a name nor a cell, as spreadsheets leave them."""
+    stop = n_cells // n_columns * n_columns
+    if not cells.last_in_row[n_columns - 1 : stop : n_columns].all():
+        return 0  # a row is too short or too long
+    blank = (cells.ends[:stop] == cells.starts[:stop]) & ~cells.quoted[:stop]
+    filled = np.flatnonzero(~blank.reshape(-1, n_columns).all(axis=0))
+    return n_columns - int(filled[-1]) - 1 if filled.size else 0
 
 
 def _units_row(
@@ -148,8 +162,8 @@ def check_names(names: list[str], file: str) -> None:
             raise TableError(
                 f"column {position} of {len(names)} has no name",
                 file=file,
-                hint="Give it a name in the header, which is one row, or delete the column if it "
-                "is empty; only the first, that of row names, can do without.",
+                hint="Give it a name in the header, which is one row; only the first, that of row "
+                "names, can do without.",
             )
         if name in seen:
             raise TableError(

@@ -24,6 +24,7 @@ def csv_blocks(
     Of a table that comes in parts, the `first` begins with the header, and the `last` ends as
     the dialect's files do.
     """
+    line_end = dialect.delimiter * dialect.blank_columns + dialect.newline
     if first:
         if dialect.bom:
             yield BYTE_ORDER_MARKS[dialect.encoding]
@@ -32,26 +33,26 @@ def csv_blocks(
         left_out = dialect.row_names and table.column_names[0] == ""
         names = pa.array(table.column_names[int(left_out) :], pa.string())
         header = _quote(names, dialect.header, dialect.delimiter).to_pylist()
-        yield _encode((dialect.delimiter.join(header) + dialect.newline).encode(), dialect)
+        yield _encode((dialect.delimiter.join(header) + line_end).encode(), dialect)
         if units := units_of(table):
             row = pa.array([units.get(name, "") for name in table.column_names])
             texts = _quote(row, dialect.units, dialect.delimiter).to_pylist()
-            yield _encode((dialect.delimiter.join(texts) + dialect.newline).encode(), dialect)
+            yield _encode((dialect.delimiter.join(texts) + line_end).encode(), dialect)
     for start in range(0, table.num_rows, ROWS_PER_BLOCK):
         block = table.slice(start, ROWS_PER_BLOCK)
-        body = _rows(block, dialect)
+        body = _rows(block, dialect, line_end)
         if last and start + block.num_rows == table.num_rows:
             body = body[: -len(dialect.newline)] + _tail(table, dialect).encode()
         yield _encode(body, dialect)
 
 
-def _rows(block: pa.Table, dialect: Dialect) -> bytes:
+def _rows(block: pa.Table, dialect: Dialect, line_end: str) -> bytes:
     cells = []
     for name, column in zip(block.column_names, block.columns, strict=True):
         text = _as_text(column, name)
         quoting = dialect.columns.get(name, dialect.new_columns)
         cells.append(_quote(text, quoting, dialect.delimiter))
-    cells[-1] = pc.binary_join_element_wise(cells[-1], _scalar(""), _scalar(dialect.newline))
+    cells[-1] = pc.binary_join_element_wise(cells[-1], _scalar(""), _scalar(line_end))
     lines = pc.binary_join_element_wise(*cells, _scalar(dialect.delimiter))
     # The texts of an Arrow array lie side by side in one buffer: here, the rows themselves.
     return _contiguous_bytes(lines)
@@ -110,7 +111,7 @@ def _scalar(text: str, kind: pa.DataType | None = None) -> pa.Scalar:
 
 def _tail(table: pa.Table, dialect: Dialect) -> str:
     """Return what follows the last row; an empty last cell of a single column keeps its line."""
-    if table.num_columns == 1 and not dialect.tail:
+    if table.num_columns == 1 and not dialect.tail and not dialect.blank_columns:
         last = table.column(0)[-1].as_py()
         return dialect.newline if last in (None, "") else ""
     return dialect.tail

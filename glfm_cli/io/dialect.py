@@ -65,6 +65,7 @@ class Dialect:
     columns: Mapping[str, Quoting] = field(default_factory=dict)
     preamble: str = ""  # above the header
     row_names: bool = False  # the first column has no field in the header, as R writes tables
+    blank_columns: int = 0  # after the last one, without a name or a cell
 
 
 def rule_mask(rule: str, text: pa.Array, delimiter: str) -> pa.Array:

@@ -102,6 +102,20 @@ def test_a_closed_stream_is_one_clear_line(
     assert [text[:5] for text in done.stderr.splitlines()[1:]] in ([], ["Hint:"])
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", ["types table.csv", "--help"])
+def test_a_full_disk_behind_a_stream_is_said(table: bytes, tmp_path: Path, arguments: str) -> None:
+    line = f"{sys.executable} -m glfm_cli {arguments} > /dev/full"
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "Error: standard output: cannot be written: the disk is full",
+        "Hint: Free some space, or write to another disk.",
+    ]
+
+
 def test_results_in_files_need_no_standard_stream(table: bytes, tmp_path: Path) -> None:
     line = f"{sys.executable} -m glfm_cli impute table.csv --types types.yaml -o out.csv"
     closed = " ".join((line, *SHORT, "<&- >&- 2>&-"))

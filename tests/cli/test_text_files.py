@@ -30,12 +30,24 @@ def test_what_is_in_no_encoding_that_is_known_is_said_to_convert(desk, here: Cal
     assert "iconv -f CP932 -t UTF-8 old.csv > new.csv" in said.stderr
 
 
-def test_empty_columns_without_a_name_are_said_to_delete(desk, here: Callable) -> None:
-    desk.put("table.csv", "Nr;a;b;;\n" + ROWS.replace("\n", ";\n"))
+def test_empty_columns_at_the_end_without_a_name_stay(desk, here: Callable) -> None:
+    rows = ROWS.replace("\n", ";;\n")
+    desk.put("table.csv", "Nr;a;b;c;;\n" + rows)
+    assert here("types", "table.csv", "-o", "types.yaml").stderr.count("Warning") == 0
+    done = desk.impute("--flags").stdout.splitlines()
+    assert done[0] == "Nr;a;b;c;a_imp;b_imp;c_imp;;"
+    assert all(line.endswith(";;") for line in done)
+    whole = desk.impute().stdout.splitlines()
+    firsts = [line.split(";")[0] for line in rows.splitlines()]
+    assert [line.split(";")[0] for line in whole[1:]] == firsts
+
+
+def test_a_cell_in_a_column_without_a_name_is_an_error(desk, here: Callable) -> None:
+    desk.put("table.csv", "Nr;a;b;c;;\n" + ROWS.replace("\n", ";;7\n"))
     said = here("types", "table.csv", "-o", "types.yaml")
     assert said.status == 2
-    assert "table.csv: column 4 of 5 has no name" in said.stderr
-    assert "delete the column if it is empty" in said.stderr
+    assert "table.csv: column 5 of 6 has no name" in said.stderr
+    assert "Give it a name in the header" in said.stderr
 
 
 def test_a_title_and_a_separator_line_are_kept(desk, here: Callable) -> None:
