@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,16 +146,29 @@ def test_runs_killed_once_at_any_moment_give_the_same_bytes(
 # Interrupted ---------------------------------------------------------------------------------
 
 
+def stopped(
+    begin: Callable[[], Command], kept: Path, moment: float, how: signal.Signals
+) -> tuple[int, Command]:
+    """Return a run's status, and the run, that a signal stopped so long after its first save."""
+    while True:
+        command = begin()
+        command.wait_for(kept)
+        status = command.stop(moment, how)
+        if status != 0:
+            return status, command
+        shutil.rmtree(kept, ignore_errors=True)  # so fast that it was done: once more
+        moment /= 2
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_end_ends_as_ctrl_c_does(
     table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, how: signal.Signals
 ) -> None:
     before = signal.signal(how, signal.SIG_DFL)  # ignored when the tests run under nohup
     begin = (*table, *PLAN, *OUTPUTS, "--save", SAVED, "--checkpoint", "0")  # slow enough
-    command = Command(tmp_path, *begin)
+    status, command = stopped(partial(Command, tmp_path, *begin), tmp_path / SAVED, 0.1, how)
     signal.signal(how, before)
-    command.wait_for(tmp_path / SAVED)
-    assert command.stop(0.1, how) == 128 + how
+    assert status == 128 + how
     assert "the work so far is saved in fit.glfm" in command.stderr
     assert Command(tmp_path, *go_on(table)).end() == 0
     assert outputs(tmp_path) == straight
@@ -195,14 +209,8 @@ def test_ctrl_c_completes_the_table_and_the_run_goes_on_from_there(
     table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, moment: float, kept: str
 ) -> None:
     save = ("--save", SAVED) if kept == SAVED else ()
-    while True:
-        command = Command(tmp_path, *table, *PLAN, *OUTPUTS, *save)
-        command.wait_for(tmp_path / kept)
-        status = command.stop(moment, signal.SIGINT)
-        if status != 0:
-            break
-        shutil.rmtree(tmp_path / kept, ignore_errors=True)  # so fast that it was done: once more
-        moment /= 2
+    begin = partial(Command, tmp_path, *table, *PLAN, *OUTPUTS, *save)
+    status, command = stopped(begin, tmp_path / kept, moment, signal.SIGINT)
     assert status == 130, command.stderr
     assert f"the work so far is saved in {kept}; continue with --resume {kept}" in command.stderr
     written = (tmp_path / "out.csv").exists()
