@@ -41,9 +41,9 @@ def hints_of(
 ) -> dict[str, list[str]]:
     """Return what may be added to the guess of a column, by its name."""
     found: dict[str, list[str]] = defaultdict(list)
-    for verdict in verdicts:
+    for column, verdict in zip(columns, verdicts, strict=True):
         if verdict.column.nominal and verdict.column.modelled:
-            found[verdict.column.name] += _same_levels(verdict, columns)
+            found[verdict.column.name] += _same_levels(verdict, column)
             found[verdict.column.name] += _no_answers(verdict)
     numbers = [i for i, v in enumerate(verdicts) if v.column.numeric and not v.column.moment]
     levelled = [i for i, v in enumerate(verdicts) if v.column.nominal and v.column.modelled]
@@ -251,15 +251,12 @@ def _no_answers(verdict: Verdict) -> list[str]:
     ]
 
 
-def _same_levels(verdict: Verdict, columns: Sequence[Profile]) -> list[str]:
+def _same_levels(verdict: Verdict, column: Profile) -> list[str]:
     """Return the `aliases` of levels that may be one: f and F, male and M."""
     levels = verdict.column.levels or ()
-    if len(levels) > FEW_LEVELS:
+    if len(levels) > FEW_LEVELS or column.kind is not Kind.TEXT:
         return []
-    profile = next(one for one in columns if one.name == verdict.column.name)
-    if profile.kind is not Kind.TEXT:
-        return []
-    counts = Counter(dict(zip(profile.words(), profile.counts.tolist(), strict=True)))
+    counts = Counter(dict(zip(column.words(), column.counts.tolist(), strict=True)))
     key = {level: " ".join(level.casefold().split()) for level in levels}
     for word in list(key.values()):
         longer = {w for w in key.values() if w != word and w.startswith(word)}
