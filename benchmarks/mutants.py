@@ -439,8 +439,8 @@ MUTANTS = {
     ),
     "hidden cells in view of the sweeps": Mutant(
         "inference/hidden_cells.py",
-        "resumed(new, again,",
-        "resumed(new, problem,",
+        "resumed(folded, again,",
+        "resumed(folded, problem,",
         RESUMING,
     ),
     "chains that come later with random numbers of the first": Mutant(
@@ -1231,8 +1231,8 @@ MUTANTS = {
     ),
     "variance between draws counted twice": Mutant(
         "latent/forest/trees.py",
-        "spare * (1.0 / heard + 1.0 / T)",
-        "spare * (1.0 / heard - 1.0 / T)",
+        "spare * (1.0 / heard + share)",
+        "spare * (1.0 / heard - share)",
         FOREST,
     ),
     "intervals held where they began": Mutant(
@@ -1278,7 +1278,10 @@ MUTANTS = {
         "latent/forest/trees.py", "x.size < FEWEST else 0.0", "x.size < FEWEST else 1.0", LEAVES
     ),
     "sizes of another column": Mutant(
-        "latent/forest/trees.py", "fewest = int(least[d])", "fewest = int(least[-1 - d])", LEAVES
+        "latent/forest/trees.py",
+        "fewest, T = int(least[d]), ",
+        "fewest, T = int(least[-1 - d]), ",
+        LEAVES,
     ),
     "lines whose errors know the row": Mutant(
         "latent/forest/lines.py", "np.maximum(1.0 - leverage, LEAST_FREE)", "1.0", LINES

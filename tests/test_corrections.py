@@ -289,7 +289,7 @@ def test_intervals_hold_where_other_columns_that_say_the_same_are_missing_too() 
         low, high = part.quantiles.T
         alone = gone[rows[k]].all(axis=1)
         widths = (high - low) / np.diff(before[k].quantiles)[:, 0]
-        assert widths[alone].min() > 0.9  # about as they were, which is right,
+        assert widths[alone].min() > 0.8  # about as they were, which is right,
         assert np.median(widths[~alone]) < 0.4  # and nearly exact ones are no longer too modest
         inside.append((low <= truth[rows[k], k]) & (truth[rows[k], k] <= high))
         inside[k] = np.stack([inside[k][alone].mean(), inside[k][~alone].mean()])

@@ -128,6 +128,8 @@ def test_sizes_are_found_after_some_turns_and_kept_from_then_on(
         chain.sweep(adapt=True)
     assert chain.state.least.tolist() == found
     trees = chain.keep().latent.trees
+    usual = problem.config.trees
+    assert trees.count.tolist() == [2 * usual, usual, usual, usual]
     ends = np.append(trees.root[:, 0], trees.feature.size)
     for d, least in enumerate(found):
         nodes = slice(ends[d], ends[d + 1])

@@ -319,7 +319,7 @@ def test_columns_of_mostly_one_value_are_left_alone() -> None:
     assert found is not None
     assert found.tilts.any(axis=(1, 2)).tolist() == [True, False, True]
     # Poisson counts among noise call for none, but for the few that such a fit is too sure of.
-    assert np.abs(found.tilts[0, -2:]).max() < 0.1
+    assert np.abs(found.tilts[0, -2:]).max() < 0.15
 
 
 def test_forecasts_of_hidden_cells_gain(run: tuple[Problem, Posterior]) -> None:

@@ -9,12 +9,14 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli.completion import prepare
+from glfm_cli.inference import hidden_cells
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.hidden_cells import Hidden, recalibrate, without_cells
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.resuming import resume_chain, resumed
 from glfm_cli.inference.sampling import Plan, sample
+from glfm_cli.inference.scoring import scores_and_forecasts
 from glfm_cli.latent.capabilities import Resumes
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.schema import Schema
@@ -69,6 +71,13 @@ def error_of(posterior: Posterior, hidden: Hidden) -> float:
     )
 
 
+def log_score(posterior: Posterior, hidden: Hidden) -> float:
+    """Return the median log density of hidden cells."""
+    truth = {d: x for d, (_, x) in hidden.items()}
+    scores = scores_and_forecasts(posterior, hidden, truth)[0]
+    return float(np.median(np.concatenate(list(scores.values()))))
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_chain_goes_on_from_where_the_draw_is(name: str) -> None:
     problem, posterior = fitted(table_of(30, 5, 0), *MODELS[name])
@@ -118,6 +127,41 @@ def test_of_few_rows_hidden_cells_are_forecast_as_by_refits(name: str) -> None:
     assert seen < 0.85 * refit_error
 
 
+def smooth(n_rows: int, seed: int) -> pa.Table:
+    """Columns that are sines of two numbers, without noise; a tenth of the cells is missing."""
+    rng = np.random.default_rng(seed)
+    x = np.sin(rng.uniform(-2.0, 2.0, (n_rows, 2)) @ rng.normal(size=(2, 8)) + rng.uniform(0, 6, 8))
+    gone = rng.random(x.shape) < 0.1
+    return pa.table({f"x{d}": pa.array(x[:, d], mask=gone[:, d]) for d in range(8)})
+
+
+@pytest.mark.parametrize("some_rows", [False, True])
+def test_trees_forecast_hidden_cells_as_refits_do(
+    some_rows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those few of a draw that have not seen a cell forecast it worse than all will."""
+    if some_rows:
+        monkeypatch.setattr(hidden_cells, "ALL_ROWS", 100)
+        monkeypatch.setattr(hidden_cells, "ROWS", 120)
+    found = []
+    for seed in (1, 2):
+        table = smooth(240, seed)
+        schema = Schema.from_dict({"columns": dict.fromkeys(table.column_names, "real")})
+        length = {"chains": 2, "warmup": 20, "draws": 8, "thin": 2, "seed": 5}
+        problem, _, plan = prepare(table, schema, model="forest", **length)
+        posterior = sample(problem, plan).posterior
+        for time in range(2):
+            folded, hidden = without_cells(posterior, problem, time)
+            rows = folded.chains[0][0].latent.own
+            of_all = {d: (rows[at], x) for d, (at, x) in hidden.items()}
+            refit = sample(masked(problem, of_all), Plan(2, 20, 2, 2, 8)).posterior
+            errors = error_of(folded, hidden), error_of(refit, of_all)
+            found.append((*errors, log_score(folded, hidden), log_score(refit, of_all)))
+    error, error_of_refit, score, score_of_refit = np.mean(found, axis=0)
+    assert error == pytest.approx(error_of_refit, rel=0.1)
+    assert score > score_of_refit - 0.05
+
+
 def test_candidates_that_go_on_are_weighed_by_what_they_have_not_seen() -> None:
     problem, posterior = fitted(table_of(40, 6, 1), "auto", {"forest": 1, "linear": 1, "glfm": 1})
     few = replace(posterior, chains=tuple(chain[:2] for chain in posterior.chains))
@@ -132,6 +176,23 @@ def test_candidates_that_go_on_are_weighed_by_what_they_have_not_seen() -> None:
         assert same == [not goes_on] * 2
         assert packed(model, ours[0]) != packed(model, ours[1])
         assert (packed(model, ours[0]) == packed(model, first[0])) == (not goes_on)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_some_cells_are_hidden_whatever_made_the_gaps(seed: int) -> None:
+    """Also where a generator with a plain seed made them, a column at a time."""
+    x = np.random.default_rng(7).standard_normal((200, 3))
+    rng = np.random.default_rng(seed)
+    gone = [rng.random(200) < 0.5 for _ in range(3)]
+    table = pa.table({f"x{d}": pa.array(x[:, d], mask=gone[d]) for d in range(3)})
+    schema = Schema.from_dict({"columns": dict.fromkeys(table.column_names, "real")})
+    problem, _, plan = prepare(
+        table, schema, model="glfm", chains=2, warmup=2, draws=2, thin=1, seed=0
+    )
+    posterior = sample(problem, plan).posterior
+    for time in range(4):
+        hidden = without_cells(posterior, problem, time)[1]
+        assert all(at.size >= 4 for at, _ in hidden.values())
 
 
 def test_corrections_of_few_rows_do_not_depend_on_threads() -> None:

@@ -149,6 +149,17 @@ def test_trees_count_where_columns_follow_rules(tmp_path: Path) -> None:
     assert new.to_table()["y"][0].as_py() == pytest.approx(-1.0, abs=0.6)
 
 
+def test_trees_count_where_columns_are_smooth() -> None:
+    """Sines of two numbers, which latent features and lines foretell far less well."""
+    rng = np.random.default_rng(3)
+    x = np.sin(rng.uniform(-2.0, 2.0, (300, 2)) @ rng.normal(size=(2, 8)) + rng.uniform(0, 6, 8))
+    gone = rng.random(x.shape) < 0.2
+    table = pa.table({f"x{d}": pa.array(x[:, d], mask=gone[:, d]) for d in range(8)})
+    types = {"columns": dict.fromkeys(table.column_names, "real")}
+    done = impute(table, types, model="auto", chains=7, warmup=20, draws=12, thin=1)
+    assert np.mean([done.candidates(d)["forest"] for d in range(8)]) > 0.88
+
+
 def test_candidates_that_do_not_take_a_table_have_no_chain() -> None:
     table = pa.table({"h": ["1", "2"], "n": ["3", "4"], "x": [1.0, None], "g": ["a", "b"]})
     rates = {"h": {"type": "binomial", "trials": "n"}, "n": "ignore", "x": "real", "g": "ignore"}
@@ -352,7 +363,7 @@ def test_hidden_cells_are_forecast_by_some_draws_of_every_chain(
     again = replace(problem, xs=tuple(np.tile(x, 9) for x in problem.xs))
     folded, hidden = without_cells(many, again)
     assert {len(chain) for chain in folded.chains} == {3}
-    assert max(at.max() for at, _ in hidden.values()) < 1000  # places among those taken
+    assert 1000 <= max(at.max() for at, _ in hidden.values()) < 2000  # places among those taken
 
 
 def test_chains_that_come_later_leave_what_was_found_of_the_first(

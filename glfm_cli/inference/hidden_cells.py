@@ -6,6 +6,7 @@ few draws of every chain their latent variables are drawn anew from the cells th
 (folding.py), so that a forecast of a hidden cell owes nothing to the cell but its part in what all
 rows share. Of R rows that is about K / R for K weights a column: where all rows are taken, what
 they share is drawn anew, too, by a few sweeps of the chain without the hidden cells (resuming.py).
+So are trees, always: the few of a draw that have not seen a cell forecast it worse than all would.
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
@@ -28,23 +29,24 @@ from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.gap_runs import cells_in_runs, in_time, series_order, worth
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import KNOTS, LEAST, Recalibration, sd_of
-from glfm_cli.inference.resuming import regrown, resumed
+from glfm_cli.inference.resuming import but_of_regrown, regrown, resumed
 from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates, HoldsLevels
 from glfm_cli.latent.model import LatentModel
 
-ROWS = 1000  # taken once more, drawn at random,
-TIMES = 4  # each time with other cells hidden, under other draws
-ALL_ROWS, OF_MANY = 2000, 2  # all of up to so many rows instead, of more than `ROWS` so many times
+ROWS, TIMES = 1000, 4  # that are taken, so many times, each with other cells hidden
+ALL_ROWS, OF_MANY = 2000, 2  # or of more rows so many, drawn at random, fewer times
 HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
-OF_CANDIDATES = 3  # or so many: forecasts of fewer trees say too little of those of all
+OF_CANDIDATES = 3  # or so many, where models are compared by them
 FEWEST_DRAWS = 20
 # Sweeps that forget a cell in what rows share, and of fewer rows, where it counts more: up to so
 # many, so many rows together; draws of each chain after them.
 SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
-OF_REGROWN = 2  # of models whose draws take longer than sweeps, or one of many rows
+OF_REGROWN = 2  # of trees, whose draws take longer than sweeps, or one of many rows
+
+SEED = 0x676C666D  # of which cells: no plain number, as those by which gaps are made in trials
 
 Hidden = dict[int, tuple[Array, Array]]  # by column: places among the rows, true values
 Chains = tuple[tuple[Draw, ...], ...]
@@ -84,7 +86,7 @@ def recalibrate(
     n_columns = len(problem.links)
     exponents, tilts = np.ones((n_columns, 2)), np.zeros((n_columns, KNOTS, 4))
     log_sds = np.zeros((n_columns, 2))
-    places, sds, rng = {}, {}, np.random.default_rng(0)
+    places, sds, rng = {}, {}, np.random.default_rng(SEED)
     counts = _worth(problem, times)
     for d, x in truth.items():
         if problem.links[d].discrete:
@@ -101,8 +103,7 @@ def recalibrate(
 
 def times_hidden(problem: Problem) -> int:
     """Return how often cells are hidden."""
-    all_rows = problem.n_rows <= ALL_ROWS or series_order(problem) is not None
-    return OF_MANY if problem.groups is None and problem.n_rows > ROWS and all_rows else TIMES
+    return OF_MANY if problem.groups is None and problem.n_rows > ROWS else TIMES
 
 
 def draws_once(model: LatentModel, n_chains: int) -> int:
@@ -195,16 +196,16 @@ def without_cells(
     sweeps = int(np.clip(ROW_SWEEPS // max(problem.n_rows, 1), SWEEPS, MOST_SWEEPS))
     before = () if done is None else _known(done.get(time, ((), ())), thinned.chains)
     new = replace(thinned, chains=thinned.chains[len(before) :])
+    folded = but_of_regrown(new, problem)
     how = {"seed": time, "threads": threads, "first": len(before)}
     length = {"sweeps": sweeps, "draws": OF_RESUMED}
     if groups is None and rows.size == problem.n_rows:
-        folded = resumed(new, again, **length, **how)
+        folded = resumed(folded, again, **length, **how)
     else:
-        folded = fold_in(new, again, **how)
-    if series is not None:
-        whole = tuple(_with(x, rows, part) for x, part in zip(problem.xs, xs, strict=True))
-        length["draws"] = OF_REGROWN if rows.size == problem.n_rows else 1
-        folded = regrown(folded, new, replace(problem, xs=whole), rows, **length, **how)
+        folded = fold_in(folded, again, **how)
+    whole = tuple(_with(x, rows, part) for x, part in zip(problem.xs, xs, strict=True))
+    length["draws"] = OF_REGROWN if rows.size == problem.n_rows else 1
+    folded = regrown(folded, new, replace(problem, xs=whole), rows, **length, **how)
     folded = replace(folded, chains=before + folded.chains)
     if done is not None:
         done[time] = thinned.chains, folded.chains
@@ -226,7 +227,7 @@ def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, A
     series : the rows one after another, where gaps are runs of them (`series_order`): then hidden
         cells are such gaps, for single ones have neighbours
     """
-    rng, rows, seen = np.random.default_rng(0), np.arange(problem.n_rows), problem.seen
+    rng, rows, seen = np.random.default_rng(SEED), np.arange(problem.n_rows), problem.seen
     if series is not None:
         key = np.empty(seen.shape)
         key[series] = cells_in_runs(seen[series], HIDDEN, time, rng)
@@ -240,7 +241,7 @@ def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, A
             key[order] = cells_in_runs(seen[rows[order]], HIDDEN, time, rng)
             return rows, np.isfinite(key)
     elif rows.size > ALL_ROWS:
-        rows = np.sort(rng.choice(rows.size, ROWS, replace=False))
+        rows = np.sort(rng.choice(rows.size, ALL_ROWS, replace=False))
     parts = [np.floor(rng.random(rows.size) / HIDDEN) == time for _ in problem.links]
     if problem.groups is not None:  # of columns of groups one cell would be told by the others
         code = problem.groups.code[rows]

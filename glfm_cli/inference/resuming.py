@@ -65,6 +65,13 @@ def resumed(
     return replace(folded, chains=tuple(chains))
 
 
+def but_of_regrown(fitted: Posterior, problem: Problem) -> Posterior:
+    """Return the draws of a fit, of chains that `regrown` makes anew one alone."""
+    regrow = _regrow(fitted, problem)
+    chains = (c[-1:] if again else c for c, again in zip(fitted.chains, regrow, strict=True))
+    return replace(fitted, chains=tuple(chains))
+
+
 def regrown(
     folded: Posterior,
     fitted: Posterior,
@@ -77,7 +84,7 @@ def regrown(
     threads: int = 1,
     first: int = 0,
 ) -> Posterior:
-    """Return draws of some rows, in which models that look at neighbours have forgotten cells.
+    """Return draws of some rows, in which models that look at other rows have forgotten cells.
 
     folded : draws of these rows, which those of other models stay
     fitted : draws of all rows, with more of the cells in view; chains go on from the last of each
@@ -86,7 +93,7 @@ def regrown(
     The rest is as in `resumed`.
     """
     stop = threading.Event()
-    regrow = [isinstance(_of_chain(problem, k).model, Regrows) for k in fitted.groups]
+    regrow = _regrow(fitted, problem)
     starts = replace(fitted, chains=tuple(chain[-1:] for chain in fitted.chains))
     after = _before_draws(sweeps, draws)
 
@@ -101,6 +108,11 @@ def regrown(
     if stop.is_set():
         raise KeyboardInterrupt
     return replace(folded, chains=tuple(chains))
+
+
+def _regrow(posterior: Posterior, problem: Problem) -> list[bool]:
+    """Return which chains are of models that look at other rows."""
+    return [isinstance(_of_chain(problem, k).model, Regrows) for k in posterior.groups]
 
 
 def _before_draws(sweeps: int, draws: int) -> list[int]:

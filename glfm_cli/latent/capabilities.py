@@ -277,7 +277,7 @@ class Resumes(Protocol):
 class Regrows(Protocol):
     """A sampler of values that can go on from a draw, on a table with other gaps.
 
-    Without that, its draws tell of a row as if they had not seen it, but of its neighbours.
+    Its draws, which look at all rows, have seen the cells that the table lacks now.
     """
 
     def regrow(self, draw: Any, values: Values, config: Any, streams: Streams) -> Any:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from glfm_cli.arrays import Array
 from glfm_cli.settings import require
 
 
@@ -12,7 +15,7 @@ from glfm_cli.settings import require
 class ForestConfig:
     """How trees are grown, and how long a step is.
 
-    trees : of each column, grown for every kept draw
+    trees : of each column, grown for every kept draw; twice as many where leaves have one member
     moving : of each column, grown anew in every step, by which missing cells are drawn
     questions : at random, each of another column, of which a node asks the best
     thresholds : of each of these columns, at random, of which it asks the best
@@ -58,3 +61,11 @@ class ForestConfig:
         require(0.0 < self.visited <= 1.0, "visited", self.visited, expected)
         require(0.0 < self.together <= 1.0, "together", self.together, expected)
         require(0.0 < self.prior <= 1e6, "prior", self.prior, "a number above 0, at most 1e6")
+
+    def trees_of(self, least: Array) -> Array:
+        """Return how many trees each column has in a kept draw, given its leaves' least size.
+
+        A tree does not see the rows that are left out of it. Leaves of one member, which forecast
+        columns of little noise, feel that; and of more trees each sees more.
+        """
+        return np.where(least == 1, 2, 1) * self.trees

@@ -135,10 +135,10 @@ class Forest:
         if state.kept is None:
             (D, N), seen, config = state.z.shape, state.seen, state.config
             z, rng = state.z.copy(), np.random.Generator(np.random.SFC64(state.key))
-            grown = config.trees, config.left_out, state.least, config
+            grown = config.trees_of(state.least), config.left_out, state.least, config
             lines = Lines.fit(z, seen, state.kinds, np.flatnonzero(state.linear).tolist(), rng)
             trees = grow(z, seen, state.kinds, range(D), *grown, rng, lines)
-            alone = Alone.grow(state.twins, z, seen, state.kinds, state.linear, *grown[2:], rng)
+            alone = Alone.grow(state.twins, z, seen, state.kinds, state.linear, *grown, rng)
             told = [s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)]
             trees = scaled(trees, z, np.array(told), state.kinds, config.prior, lines)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)

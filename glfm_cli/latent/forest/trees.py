@@ -28,10 +28,10 @@ STEEPEST = 1.25
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """T trees of each of k columns, one behind the other (see the kernel).
+    """Up to T trees of each of k columns, one behind the other (see the kernel).
 
     left_out : trees of a column that do not see a row
-    root : (k, T) int32 first nodes, -1 of a column without an observed cell
+    root : (k, T) int32 first nodes, -1 behind those of columns with fewer trees or none
     seed : (k,) uint64, of which trees do not see which rows
     within : (k,) variance of numbers within leaves, all of a column's together
     slope : (k,) of values on what trees forecast, both as distances from the column's mean
@@ -63,12 +63,18 @@ class Trees:
             found[grown] = np.minimum.reduceat(size, self.root[grown, 0])
         return found
 
+    @property
+    def count(self) -> Array:
+        """Return how many trees each column has, (k,) int64."""
+        return np.sum(self.root >= 0, axis=1)
+
     def of_column(
         self, k: int, z: Array, nominal: Array, rows: Array, own: Array, donors: Array
     ) -> _forest.ColumnTrees:
         """Return the trees number k, told whose cells they are to forecast, as of `law`."""
+        root = self.root[k][self.root[k] >= 0]
         return _forest.ColumnTrees(
-            *(z, nominal, rows, own, donors, self.root[k], int(self.seed[k]), self.left_out),
+            *(z, nominal, rows, own, donors, root, int(self.seed[k]), self.left_out),
             *(self.feature, self.threshold, self.child, self.members),
         )
 
@@ -108,9 +114,13 @@ class Trees:
             raise ValueError("'within' is below 0, or 'scale' not above")
         if np.any(slope < 0.0) or np.any(slope > STEEPEST):
             raise ValueError("'slope' is out of range")
-        if not 0 < left_out < root.shape[1]:
+        made = cls(left_out, root, seed, within, slope, scale, feature, threshold, child, members)
+        n = made.count
+        if np.any(root[np.arange(root.shape[1]) < n[:, None]] < 0):
+            raise ValueError("'root' has gaps")
+        if not 0 < left_out < np.min(n[n > 0], initial=root.shape[1]):
             raise ValueError("'left_out' is out of range")
-        return cls(left_out, root, seed, within, slope, scale, feature, threshold, child, members)
+        return made
 
 
 def grow(
@@ -118,7 +128,7 @@ def grow(
     seen: Array,
     kinds: Kinds,
     columns: Sequence[int],
-    n_trees: int,
+    n_trees: Array | int,
     left_out: int,
     least: Array,
     config: ForestConfig,
@@ -130,6 +140,7 @@ def grow(
 
     z : (D, N) float64; every cell, missing ones as they were drawn
     seen : (D, N) uint8; which are observed: of others no tree is grown
+    n_trees : of all columns alike, or (D,)
     left_out : trees of a column that do not see a row; by these `scale` is found. Without any they
         are trees to draw cells by, of which no law is asked for and `within` stays 1
     least : (D,) int64; members of a leaf, at least
@@ -137,7 +148,8 @@ def grow(
     without : of each column, others that are not asked about
     """
     D, grown = z.shape[0], []
-    root = np.full((len(columns), n_trees), -1, dtype=np.int32)
+    trees = np.broadcast_to(n_trees, D)
+    root = np.full((len(columns), int(trees.max())), -1, dtype=np.int32)
     seed = rng.integers(2**64, size=len(columns), dtype=np.uint64)
     within, n_nodes, n_members = np.ones(len(columns)), 0, 0
     for k, d in enumerate(columns):
@@ -148,16 +160,16 @@ def grow(
         if donors.size > config.rows:
             donors = np.sort(rng.choice(donors, config.rows, replace=False))
         n_levels = int(kinds.levels[d]) if kinds.nominal[d] else 0
-        fewest = int(least[d])
+        fewest, T = int(least[d]), int(trees[d])
         gone = [d] if without is None else np.append(without[k], d)
         others = np.delete(np.arange(D, dtype=np.int32), gone)
-        most = n_trees * (2 * (donors.size // fewest) + 3)
+        most = T * (2 * (donors.size // fewest) + 3)
         feature, child = (np.empty(most, dtype=np.int32) for _ in range(2))
         threshold = np.empty(most, dtype=np.float32)
-        members = np.empty(n_trees * donors.size, dtype=np.int32)
+        members = np.empty(T * donors.size, dtype=np.int32)
         n, m = _forest.grow(
             *(z, kinds.nominal, n_levels, y, donors, int(seed[k]), left_out),
-            *(config.questions, config.thresholds, fewest, rng, root[k]),
+            *(config.questions, config.thresholds, fewest, rng, root[k, :T]),
             feature,
             threshold,
             child,
@@ -169,7 +181,7 @@ def grow(
         if left_out and not kinds.levels[d]:
             starts = child[:n][feature[:n] < 0]
             within[k] = _within(y, starts, members[:m], float(kinds.atom[d]))
-        root[k] += n_nodes
+        root[k, :T] += n_nodes
         child[:n] += np.where(feature[:n] < 0, n_members, n_nodes).astype(np.int32)
         parts = feature[:n], threshold[:n], child[:n], members[:m]
         grown.append(tuple(part.copy() for part in parts))
@@ -284,7 +296,7 @@ def scaled(
     and the variance of a law is what the error's is, less that between the means of draws.
     """
     slope, scale = np.ones(len(z)), np.ones(len(z))
-    T = trees.root.shape[1]
+    count = trees.count
     for d in np.flatnonzero((kinds.levels == 0) & (seen.sum(axis=1) >= FEWEST)).tolist():
         rows = np.flatnonzero(seen[d] & (z[d] != kinds.atom[d]))
         y = targets(z, d, lines)
@@ -299,8 +311,9 @@ def scaled(
         signal = float(np.sum(forecast**2 - spare / heard))
         if signal + weight > 0.0:
             slope[d] = np.clip((y @ forecast + weight) / (signal + weight), 0.0, STEEPEST)
-        error = (y - slope[d] * forecast) ** 2 - slope[d] ** 2 * spare * (1.0 / heard + 1.0 / T)
-        total = float(np.sum(within + spare * (1.0 - 1.0 / T)))
+        share = 1.0 / count[d]
+        error = (y - slope[d] * forecast) ** 2 - slope[d] ** 2 * spare * (1.0 / heard + share)
+        total = float(np.sum(within + spare * (1.0 - share)))
         if total > 0.0:
             scale[d] = np.clip(float(np.sum(error)) / total, *SCALES)
     return replace(trees, slope=slope, scale=scale)

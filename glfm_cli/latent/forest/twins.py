@@ -88,6 +88,8 @@ class Alone:
         seen: Array,
         kinds: Kinds,
         linear: Array,
+        n_trees: Array,
+        left_out: int,
         least: Array,
         config: ForestConfig,
         rng: np.random.Generator,
@@ -101,7 +103,7 @@ class Alone:
         without = [twins[d] for d in straight]
         lines = Lines.fit(z, seen, kinds, straight, rng, without=without)
         there = np.where(np.isin(np.arange(D), has)[:, None], seen, 0).astype(np.uint8)
-        size = config.trees, config.left_out
+        size = n_trees, left_out
         trees = grow(z, there, kinds, range(D), *size, least, config, rng, lines, twins)
         return cls(twins, scaled(trees, z, there, kinds, config.prior, lines), lines)
 
