@@ -1,5 +1,6 @@
 #include "_gamma.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "_vector.h"

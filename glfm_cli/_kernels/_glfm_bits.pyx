@@ -371,7 +371,7 @@ def update_bits(
     cdef int n, s, k, width = padded(S)
     cdef int64_t n_changed = 0
     cdef Row r
-    cdef const double* given = NULL if odds is None else &odds[0]
+    cdef const double* given = NULL
     cdef double[::1] prior = np.empty(2 * n_columns)
     cdef double[::1] limit = np.full(padded(n_columns), 0.5)
     cdef double[:, ::1] weights = np.zeros((n_columns, width))
@@ -382,6 +382,8 @@ def update_bits(
     cdef int* open = &iwork[3 * S]
     r.column, r.known, r.open, r.n_open = &column[0], points, open, 0
     r.noise_inv_sd, r.inv, r.reach = noise_inv_sd, inv, reach
+    if odds is not None:
+        given = &odds[0]
     bit_generator = rng.bit_generator
     cdef bitgen_t* bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
     with bit_generator.lock, nogil:
