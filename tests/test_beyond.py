@@ -27,7 +27,7 @@ def make(n: int, seed: int) -> dict[str, np.ndarray]:
     return {
         "age": np.append([39, 82], rng.integers(40, 82, n - 2)).astype(float),
         "income": np.exp(rng.normal(7.0, 1.5, n)),
-        "day": np.datetime64("2024-01-01") + rng.integers(0, 60, n),
+        "day": np.datetime64("2024-01-01") + rng.integers(0, 60, n).astype("timedelta64[D]"),
         "city": rng.choice(["Oslo", "Rome"], n),
     }
 

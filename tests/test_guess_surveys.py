@@ -17,7 +17,7 @@ N = 240
 _RNG = np.random.default_rng(8)
 WORKS = _RNG.choice(["yes", "no", "never"], N, p=[0.5, 0.3, 0.2])
 KIDS = _RNG.poisson(1.0, N)
-DAYS = [str(np.datetime64("2024-03-01") + int(k)) for k in _RNG.integers(0, 60, N)]
+DAYS = (np.datetime64("2024-03-01") + _RNG.integers(0, 60, N).astype("timedelta64[D]")).astype(str)
 
 
 RARELY, OFTEN = (np.random.default_rng(2).random(N) < share for share in (0.05, 0.2))

@@ -188,7 +188,9 @@ def test_dates_and_durations_are_less_than_others(kind: str) -> None:
     high = low + 1 + rng.poisson(1.0, 120)
 
     def written(at: int) -> str:
-        return f"{at // 60}:{at % 60:02d}" if kind == "duration" else str(START + int(at))
+        if kind == "duration":
+            return f"{at // 60}:{at % 60:02d}"
+        return str(START + np.timedelta64(int(at), "D"))
 
     gone = rng.random((2, 120)) < 0.4
     columns = {

@@ -40,7 +40,8 @@ class CalendarPart(NamedTuple):
         turns = at - whole
         if self.part == MONTH:
             year = whole.astype("datetime64[D]").astype("datetime64[Y]")
-            first, last = ((year + k).astype("datetime64[D]").astype(np.float64) for k in (0, 1))
+            ends = year, year + np.timedelta64(1, "Y")
+            first, last = (end.astype("datetime64[D]").astype(np.float64) for end in ends)
             turns = (at - first) / (last - first)
         found[known] = (np.cos if self.wave == "cosine" else np.sin)(2.0 * np.pi * turns)
         return found
