@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import os
 import re
@@ -136,6 +137,17 @@ def test_a_checkout_without_compiled_kernels_says_so(tmp_path: Path) -> None:
 def test_every_public_name_loads() -> None:
     for name in glfm_cli.__all__:
         assert getattr(glfm_cli, name) is not None
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    stub = ast.parse(text_of("glfm_cli/__init__.pyi"))
+    seen = {
+        alias.asname: f".{node.module}"
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == glfm_cli._EXPORTS
 
 
 # Documents -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import glfm_cli.store as store
 from glfm_cli.arrays import Array
@@ -20,7 +21,7 @@ from glfm_cli.settings import apply_settings
 from glfm_cli.store.folder import DATA, MATRIX
 
 Files = Mapping[str, Mapping[str, Array]]  # of a folder, as named arrays
-Encoded = Data | MatrixData  # a table, or a matrix that is given as triplets
+Encoded: TypeAlias = Data | MatrixData  # a table, or a matrix that is given as triplets
 
 
 def hash_of(data: Encoded) -> str:

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification import Classification, classify
+from glfm_cli.classification import Classification
+from glfm_cli.classification.classify import classify
 from glfm_cli.completion import as_schema
 from glfm_cli.completion.requests import Unseen
 from glfm_cli.estimators.checks import (

@@ -16,9 +16,9 @@ from glfm_cli.completion import (
     Fitted,
     as_schema,
     check_estimate,
-    complete,
     plan_session,
 )
+from glfm_cli.completion.complete import complete
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.requests import INTERVAL, Unseen, check_unseen
 from glfm_cli.encoding import Data

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TypeAlias
 
 from glfm_cli.completion import Session, check_traces, run_record, save_record, write_traces
 from glfm_cli.errors import OutputError, UsageError
@@ -20,7 +21,7 @@ from glfm_cli.inference.sampling import Run
 from glfm_cli.io import atomic_write, whole_folder, write_table
 from glfm_cli.io.files import check_writable
 
-AnyExploration = Exploration | ComponentExploration | MapExploration | FactorExploration
+AnyExploration: TypeAlias = Exploration | ComponentExploration | MapExploration | FactorExploration
 FORMATS = ("csv", "parquet")
 INDEX = "exploration.json"
 _OWN = re.compile(r"\w[\w.-]*\.(csv|parquet|png|html)")  # names that an exploration gives

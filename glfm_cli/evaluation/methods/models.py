@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion import Encoded, prepare, prepare_matrix
+from glfm_cli.completion import Encoded, prepare_matrix
 from glfm_cli.completion.efforts import paced
 from glfm_cli.completion.estimates import point
+from glfm_cli.completion.prepare import prepare
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data, level_numbers
 from glfm_cli.evaluation.task import AT, HiddenTask, Prediction, TakesAll
