@@ -35,6 +35,7 @@ def download(address: str) -> bytes:
         with urlopen(Request(address, headers={"User-Agent": "glfm"}), timeout=PATIENCE) as answer:
             return answer.read()
     except HTTPError as error:
+        error.close()
         problem = f"the server answered {error.code} {error.reason}"
     except (URLError, OSError, HTTPException, ValueError) as error:
         problem = " ".join(str(getattr(error, "reason", error) or error).split())[:120]

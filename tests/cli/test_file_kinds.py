@@ -421,7 +421,7 @@ def test_a_table_is_read_from_an_address(desk, here: Callable, survey, server: s
     assert read_table(f"{server}/in.xlsx#sheet=Data").equals(read_table("in.xlsx?sheet=Data"))
     for source, error in (
         (f"{server}/not_there.csv", "cannot be read: the server answered 404"),
-        ("http://127.0.0.1:1/in.csv", "cannot be read: [Errno 111] Connection refused"),
+        ("http://127.0.0.1:1/in.csv", "Connection refused"),
         (f"{server}/in.csv#sheet=1", "unknown option 'sheet'"),
     ):
         said = here("types", source)
