@@ -316,7 +316,7 @@ GLFM_WIDE void glfm_between(int n, const double *a, const double *b, const doubl
         z = above == flip ? -z : z;
         z = z < a[i] ? a[i] : z;
         z = z > b[i] ? b[i] : z;
-        x[i] = (high >= GLFM_OUTER) & (high - low >= GLFM_SLIM) ? z : NAN;
+        x[i] = ((high >= GLFM_OUTER) & (high - low >= GLFM_SLIM)) ? z : NAN;
     }
 }
 

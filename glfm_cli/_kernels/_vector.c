@@ -35,14 +35,14 @@ GLFM_WIDE void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x
         out[i] = 0.0;
     int k = 0;
     for (; k + 4 <= n_rows; k += 4) {
-        const double *a = x + (long)rows[k] * ld, *b = x + (long)rows[k + 1] * ld;
-        const double *c = x + (long)rows[k + 2] * ld, *d = x + (long)rows[k + 3] * ld;
+        const double *a = x + (ptrdiff_t)rows[k] * ld, *b = x + (ptrdiff_t)rows[k + 1] * ld;
+        const double *c = x + (ptrdiff_t)rows[k + 2] * ld, *d = x + (ptrdiff_t)rows[k + 3] * ld;
 #pragma omp simd
         for (int i = 0; i < n; i++)
             out[i] += (a[i] + b[i]) + (c[i] + d[i]);
     }
     for (; k < n_rows; k++) {
-        const double *a = x + (long)rows[k] * ld;
+        const double *a = x + (ptrdiff_t)rows[k] * ld;
 #pragma omp simd
         for (int i = 0; i < n; i++)
             out[i] += a[i];
@@ -52,7 +52,7 @@ GLFM_WIDE void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x
 GLFM_WIDE void glfm_add_rows(int n_rows, const int *rows, int n, const float *x, float *out)
 {
     for (int k = 0; k < n_rows; k++) {
-        const float *row = x + (long)rows[k] * n;
+        const float *row = x + (ptrdiff_t)rows[k] * n;
 #pragma omp simd
         for (int i = 0; i < n; i++)
             out[i] += row[i];
@@ -92,7 +92,7 @@ GLFM_WIDE void glfm_sum_in_order(int n_rows, const int *rows, int n, const doubl
     for (; i + GLFM_LANES <= n; i += GLFM_LANES) {
         double total[GLFM_LANES] = {0.0};
         for (int k = 0; k < n_rows; k++) {
-            const double *row = x + (long)rows[k] * ld + i;
+            const double *row = x + (ptrdiff_t)rows[k] * ld + i;
 #pragma omp simd
             for (int j = 0; j < GLFM_LANES; j++)
                 total[j] += row[j];
@@ -103,7 +103,7 @@ GLFM_WIDE void glfm_sum_in_order(int n_rows, const int *rows, int n, const doubl
     for (; i < n; i++) {
         double total = 0.0;
         for (int k = 0; k < n_rows; k++)
-            total += x[(long)rows[k] * ld + i];
+            total += x[(ptrdiff_t)rows[k] * ld + i];
         out[i] = total;
     }
 }
@@ -113,7 +113,7 @@ GLFM_WIDE void glfm_add_to_rows(int n_rows, const int *rows, int n, double a, co
 {
     n &= -GLFM_LANES;
     for (int k = 0; k < n_rows; k++) {
-        double *row = y + (long)rows[k] * ld;
+        double *row = y + (ptrdiff_t)rows[k] * ld;
 #pragma omp simd
         for (int i = 0; i < n; i++)
             row[i] += a * x[i];
@@ -125,8 +125,8 @@ GLFM_WIDE void glfm_add_dots(int n_rows, const int *rows, int n, const double *x
 {
     int k = 0;
     for (; k + 4 <= n_rows; k += 4) { /* four sums at once hide how long each takes */
-        const double *a = x + (long)rows[k] * ld, *b = x + (long)rows[k + 1] * ld;
-        const double *c = x + (long)rows[k + 2] * ld, *d = x + (long)rows[k + 3] * ld;
+        const double *a = x + (ptrdiff_t)rows[k] * ld, *b = x + (ptrdiff_t)rows[k + 1] * ld;
+        const double *c = x + (ptrdiff_t)rows[k + 2] * ld, *d = x + (ptrdiff_t)rows[k + 3] * ld;
         double ar = 0.0, br = 0.0, cr = 0.0, dr = 0.0;
 SUM(ar, br, cr, dr)
         for (int i = 0; i < n; i++) {
@@ -141,7 +141,7 @@ SUM(ar, br, cr, dr)
         xr[rows[k + 3]] += dr;
     }
     for (; k < n_rows; k++) {
-        const double *a = x + (long)rows[k] * ld;
+        const double *a = x + (ptrdiff_t)rows[k] * ld;
         double ar = 0.0;
 SUM(ar)
         for (int i = 0; i < n; i++)
@@ -155,7 +155,7 @@ GLFM_WIDE void glfm_rank_one_dots(int n_rows, int n, double a, const double *v, 
                                   double *yy)
 {
     for (int k = 0; k < n_rows; k++) {
-        double *row = y + (long)k * ld;
+        double *row = y + (ptrdiff_t)k * ld;
         double b = a * v[k], c = 0.0, g = 0.0;
 SUM(c, g)
         for (int i = 0; i < n; i++) {
@@ -212,18 +212,18 @@ GLFM_WIDE void glfm_compete(int R, int n, const double *e, int ld_e, const doubl
     for (int i = 0; i < n; i++)
         won[i] = 1.0;
     for (int j = 0; j < R; j++) {
-        double *row = u + (long)j * ld_u;
-        const double *mean = e + (long)j * ld_e;
+        double *row = u + (ptrdiff_t)j * ld_u;
+        const double *mean = e + (ptrdiff_t)j * ld_e;
 #pragma omp simd
         for (int i = 0; i < n; i++)
             row[i] += mean[i];
     }
     for (int j = 0; j < R; j++)
         for (int k = 0; k < R; k++) {
-            const double *one = u + (long)j * ld_u, *other = u + (long)k * ld_u;
+            const double *one = u + (ptrdiff_t)j * ld_u, *other = u + (ptrdiff_t)k * ld_u;
 #pragma omp simd
             for (int i = 0; i < n; i++)
-                won[i] = (level[i] == j) & (other[i] > one[i]) ? 0.0 : won[i];
+                won[i] = ((level[i] == j) & (other[i] > one[i])) ? 0.0 : won[i];
         }
 }
 
@@ -242,7 +242,7 @@ GLFM_WIDE void glfm_parabolas(int n_rows, int n, const double *d, const double *
     int k = 0;
     n &= -GLFM_LANES;
     for (; k + 4 <= n_rows; k += 4) { /* four sums at once hide how long each takes */
-        const double *w0 = w + (long)k * ld, *w1 = w0 + ld, *w2 = w1 + ld, *w3 = w2 + ld;
+        const double *w0 = w + (ptrdiff_t)k * ld, *w1 = w0 + ld, *w2 = w1 + ld, *w3 = w2 + ld;
         double d0 = d[k], d1 = d[k + 1], d2 = d[k + 2], d3 = d[k + 3];
         double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
 SUM(s0, s1, s2, s3)
@@ -256,7 +256,7 @@ SUM(s0, s1, s2, s3)
         gain[k] = s0, gain[k + 1] = s1, gain[k + 2] = s2, gain[k + 3] = s3;
     }
     for (; k < n_rows; k++) {
-        const double *a = w + (long)k * ld;
+        const double *a = w + (ptrdiff_t)k * ld;
         double s = 0.0;
 SUM(s)
         for (int i = 0; i < n; i++)
@@ -283,7 +283,7 @@ GLFM_WIDE void glfm_rank_one(int n_rows, int n, double a, const double *v, const
         double c = a * v[k];
         if (c == 0.0)
             continue;
-        double *row = y + (long)k * ld;
+        double *row = y + (ptrdiff_t)k * ld;
 #pragma omp simd
         for (int i = 0; i < n; i++)
             row[i] += c * x[i];

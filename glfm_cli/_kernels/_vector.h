@@ -2,6 +2,7 @@
 #ifndef GLFM_VECTOR_H
 #define GLFM_VECTOR_H
 
+#include <stddef.h>
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
