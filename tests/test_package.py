@@ -10,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,6 @@ def test_every_named_file_of_the_metadata_exists() -> None:
     project = PYPROJECT["project"]
     named = [project["readme"], *project["license-files"]]
     named += [source for module in SETUPTOOLS["ext-modules"] for source in module["sources"]]
-    named += re.search(r"^include (.+)$", text_of("MANIFEST.in"), flags=re.MULTILINE)[1].split()
     assert [name for name in named if not (REPOSITORY / name).is_file()] == []
 
 
@@ -114,6 +114,25 @@ def test_no_source_is_ignored_by_git() -> None:
     )
     assert ignored.returncode in (0, 1), ignored.stderr
     assert ignored.stdout.split() == []
+
+
+@pytest.mark.skipif(not (REPOSITORY / ".git").exists(), reason="not a git checkout")
+def test_the_source_archive_has_every_file_of_the_checkout(tmp_path: Path) -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True)
+    files = {name for name in listed.stdout.split("\n") if name and not name.startswith(".")}
+    command = ["egg_info", "--egg-base", tmp_path, "sdist", "--dist-dir", tmp_path]
+    made = subprocess.run(
+        [sys.executable, "-c", "from setuptools import setup; setup()", *command],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as content:
+        names = {one.name.partition("/")[2] for one in content if one.isfile()}
+    added = {"PKG-INFO", "setup.cfg"}
+    assert {name for name in names if ".egg-info/" not in name} - added == files
 
 
 def test_a_checkout_without_compiled_kernels_says_so(tmp_path: Path) -> None:
