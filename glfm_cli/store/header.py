@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -219,6 +220,23 @@ def read_header(folder: Path) -> Header:
         cannot read.
     """
     content = _read_json(folder)
+    try:
+        return _header_of(folder, content)
+    except StoreError as error:
+        error.hint = error.hint or _of_another_version(content)
+        raise
+
+
+def _of_another_version(content: dict[str, Any]) -> str | None:
+    """Return the hint that another glfm wrote the fit; None of one that this version wrote."""
+    versions = content.get("versions")
+    then = versions.get("glfm") if isinstance(versions, dict) else None
+    if then == __version__ or not re.fullmatch(r"[\w.+]{1,20}", str(then)):
+        return None
+    return f"glfm {then} wrote it, and this is {__version__}: use that version, or make a new fit."
+
+
+def _header_of(folder: Path, content: dict[str, Any]) -> Header:
     file = str(folder / HEADER)
     entries = _Reader(content, file)
     schema = _read_types(folder)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from glfm_cli import GlfmError, impute, load_fit
+from glfm_cli import GlfmError, __version__, impute, load_fit
 from glfm_cli.cli import app
 from glfm_cli.errors import OutputError, StoreError
 from glfm_cli.store.arrays import read_batches, read_note, read_one, to_batch, to_stream
@@ -402,6 +402,18 @@ def test_a_broken_folder_is_not_loaded(desk: Path, kind: str) -> None:
     assert said in str(caught.value)
     assert caught.value.exit_status == 2
     assert outside(desk) == before
+
+
+def test_a_fit_with_settings_of_another_version_names_that_version(desk: Path) -> None:
+    header(model_settings__x=1, versions__glfm="0.0.9")(desk / "fit.glfm")
+    with pytest.raises(StoreError) as caught:
+        load_fit("fit.glfm")
+    now = f"this is {__version__}: use that version, or make a new fit."
+    assert caught.value.hint == f"glfm 0.0.9 wrote it, and {now}"
+    header(versions__glfm=__version__)(desk / "fit.glfm")
+    with pytest.raises(StoreError) as caught:
+        load_fit("fit.glfm")
+    assert caught.value.hint is None
 
 
 @pytest.mark.parametrize("kind", [*LOADED, *RESUMED])
