@@ -89,6 +89,17 @@ def test_every_slip_that_is_planted_finds_its_line() -> None:
         assert found == 1, title
 
 
+def test_every_python_of_the_metadata_is_tested_and_has_wheels() -> None:
+    named = re.findall(r"Python :: (3\.\d+)", " ".join(PYPROJECT["project"]["classifiers"]))
+    workflow = text_of(".github/workflows/ci.yml")
+    tested = re.search(r"python: \[(.+)\]", workflow)
+    assert tested is not None
+    assert re.findall(r"3\.\d+", tested[1]) == named
+    wheels = PYPROJECT["tool"]["cibuildwheel"]["build"]
+    assert wheels == [f"cp{name.replace('.', '')}-*" for name in named]
+    assert PYPROJECT["project"]["requires-python"] == f">={named[0]}"
+
+
 def test_every_kernel_is_built() -> None:
     built = {source for module in SETUPTOOLS["ext-modules"] for source in module["sources"]}
     written = {
