@@ -77,3 +77,76 @@ def test_logarithms_of_intensities_are_not_taken_again() -> None:
     cells = [f"{np.log2(float(x)):.3f}" for x in INTENSITIES]
     (column,) = guess_schema(pa.table({"Intensity a": cells})).schema.columns
     assert (str(column.type), column.transform) == ("positive", None)
+
+
+MEASURED = [f"{x:.2f}" for x in np.random.default_rng(7).normal(50.0, 10.0, N)]
+SIGNED = [f"{float(x) - 50:.2f}" for x in MEASURED]
+
+
+@pytest.mark.parametrize(
+    ("code", "cells"),
+    [
+        ("-999.25", MEASURED),
+        ("-999.25", SIGNED),
+        ("-9999.25", SIGNED),
+        ("-32768", SIGNED),
+        ("-99900", MEASURED),
+        ("-6999", MEASURED),
+        ("1.70141E+38", SIGNED),
+        ("-3.4028235e+38", SIGNED),
+        ("1e30", MEASURED),
+    ],
+)
+def test_what_fills_the_gaps_of_logs_and_grids_is_missing(code: str, cells: list[str]) -> None:
+    filled = [code if gone else x for x, gone in zip(cells, GONE, strict=True)]
+    (column,) = guess_schema(pa.table({"GR": filled})).schema.columns
+    assert column.missing == (MissingCode(code),)
+    assert (column.atom, column.bounds) == (None, (None, None))
+
+
+def test_one_number_far_below_zero_is_no_code() -> None:
+    (column,) = guess_schema(pa.table({"x": ["-6999", *MEASURED]})).schema.columns
+    assert not column.missing
+
+
+LEVELS = np.exp(np.random.default_rng(8).normal(2.0, 0.8, N))
+
+
+@pytest.mark.parametrize(
+    ("name", "limits", "digits", "kind"),
+    [
+        ("As_ppm", ("-4",), 1, "positive"),
+        ("Zn", ("-4",), 0, "count"),
+        ("Mo_XRF", ("-2", "-4"), 1, "positive"),
+        ("b", ("-4.5",), 1, "positive"),  # no code: with any name
+    ],
+)
+def test_a_number_below_zero_is_a_limit_of_detection(
+    name: str, limits: tuple[str, ...], digits: int, kind: str
+) -> None:
+    limit = max(-float(one) for one in limits)
+    cells = [
+        limits[i % len(limits)] if x < limit else f"{max(x, limit):.{digits}f}"
+        for i, x in enumerate(LEVELS)
+    ]
+    guess = guess_schema(pa.table({name: cells}))
+    (column,) = guess.schema.columns
+    assert (column.type, column.censored_below, column.missing) == (kind, limit, ())
+    assert f"taken for less than {limit:g}, a limit of detection" in guess.reasons[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "least"),
+    [("V1", "-1", 1.0), ("visits", "-4", 4.0), ("As_ppm", "-9", 10.0), ("As_ppm", "-1", 40.0)],
+)
+def test_a_code_for_missing_is_no_limit_of_detection(name: str, code: str, least: float) -> None:
+    cells = [code if gone else f"{least + x:.1f}" for x, gone in zip(LEVELS, GONE, strict=True)]
+    (column,) = guess_schema(pa.table({name: cells})).schema.columns
+    assert column.censored_below is None
+    assert column.missing == (MissingCode(code),)
+
+
+def test_rounded_small_numbers_are_no_scale() -> None:
+    cells = [f"{0.01 * (1 + k % 10):.2f}" for k in range(N)]
+    (column,) = guess_schema(pa.table({"SO3": cells})).schema.columns
+    assert column.type == "positive"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from glfm_cli.guess.names import is_intensity, words
+from glfm_cli.guess.names import is_concentration, is_intensity, words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
 
@@ -103,15 +103,22 @@ BELOW_WORDS = words("nd n.d. bdl blq bloq bql bll lloq lod loq") | {
 _CALL, _NO_CALL = "^[ACGT][/|: ]?[ACGT]$", "^(?:0[/|: ]?0|N[/|: ]?N)$"
 _NONE = "None"  # what Python writes for a missing cell
 LEAST_INTENSITY = 2.0  # beside which 0 is none; of pixels it is one
+MOST_LIMITS = 4  # of detection, in a column
+LEAST_BESIDE = 5  # different numbers that are no such limits
+MOST_ABOVE = 3.0  # the largest of them, the least other number
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
 _LARGEST_SMALL_SCALE = 6
 _MANY_NEGATIVES = 4
 _DIGITS = range(2, 8)
+# Of logs of boreholes, -999.25; of files of short and long integers, their last number.
 HIGH_CODES = np.array(
-    [7, 8, 9, 99.9, 999.9, 9999.9, 99.99, 999.99]
+    [7, 8, 9, 99.9, 999.9, 9999.9, 99999.9, 99.99, 999.99, 9999.99, 999.25, 9999.25, 99999.25]
+    + [32767, 32768, 65535, 2147483647, 2147483648]
     + [float(f"{digit}" * length) for digit in (6, 7, 8, 9) for length in _DIGITS]
     + [10.0**length - low for low in (2, 3, 4) for length in _DIGITS]
 )
+NOWHERE = 1e20  # from which numbers fill the empty cells of grids: 1e30, 1.70141e38
+LEAST_REPEATED = 3  # rows with the one number below zero, far from all others, that is a code
 LOW_CODES = -np.concatenate([np.arange(1.0, 10.0), HIGH_CODES])
 # Among words or dates, few numbers can be anything else.
 STRAY_CODES = np.concatenate([LOW_CODES, HIGH_CODES[HIGH_CODES >= 66]])
@@ -230,6 +237,27 @@ def number_codes(column: Profile) -> NDArray[np.bool_]:
     return low | high | _undetected(column)
 
 
+def below_limits(column: Profile) -> NDArray[np.bool_]:
+    """Return which distinct numbers -L mean: less than L, as laboratories write.
+
+    They are the only ones below zero. The largest L is at most all other numbers, and near the
+    least of them. Whole numbers such as -1 are limits only if the name says concentration, and
+    -7, -8, -9 never: these are codes.
+    """
+    x = column.numbers
+    low = (x < 0) & ~_far(-x, _is_far_code(-x))
+    others = x[x >= 0]
+    if not 0 < low.sum() <= MOST_LIMITS or len(others) < LEAST_BESIDE:
+        return low & False
+    limit = -x[low].min()
+    near = limit <= others.min() <= MOST_ABOVE * limit
+    plain = np.isin(x[low], LOW_CODES)
+    if not near or np.any(plain & (x[low] <= -7)):
+        return low & False
+    doubtful = plain.any() or column.all_whole or column.counts[low].min() < LEAST_REPEATED
+    return low & (is_concentration(column.name) or not doubtful)
+
+
 def _undetected(column: Profile) -> NDArray[np.bool_]:
     """Return zeros of a column of intensities, far below all others: nothing was detected."""
     zeros, x = column.numbers == 0.0, column.numbers
@@ -253,7 +281,13 @@ def _low_codes(column: Profile) -> NDArray[np.bool_]:
         if column.all_whole or _stand_apart(column, negative):
             return negative
     # Values below zero are normal here: only what lies far below them all can be a code.
-    return _far(-x, np.isin(x, LOW_CODES[LOW_CODES <= -66]))
+    alone = negative.sum() == 1 and column.counts[negative][0] >= LEAST_REPEATED
+    return _far(-x, (negative & alone) | _is_far_code(-x))
+
+
+def _is_far_code(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which numbers are codes where they lie far from all others."""
+    return np.isin(x, HIGH_CODES[HIGH_CODES >= 66]) | ((x >= NOWHERE) & np.isfinite(x))
 
 
 def _is_symmetric(x: NDArray[np.float64]) -> bool:
@@ -279,7 +313,7 @@ def _high_codes(x: NDArray[np.float64]) -> NDArray[np.bool_]:
     answers = _answer_codes(x)
     if answers.any():
         return answers
-    return _far(x, np.isin(x, HIGH_CODES[HIGH_CODES >= 66]))
+    return _far(x, _is_far_code(x))
 
 
 def _answer_codes(x: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from glfm_cli.guess.codes import below_limits
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.io.numerals import INTERVAL, Between, parse_interval
 from glfm_cli.schema import Column, ColumnType
@@ -72,6 +73,24 @@ def _ends(text: str, found: Between | None, numbers: dict[str, str | None]) -> C
         return None
     low = ends[0] if found.low else -np.inf
     return Censored(text, low, ends[-1] if found.high else np.inf, found.strict)
+
+
+def part_limits(column: Profile) -> tuple[Profile, list[Censored]]:
+    """Take -L that mean less than L out of a column of numbers, and return them, the last largest.
+
+    The column of all numbers below zero has one limit, the largest.
+    """
+    found = below_limits(column)
+    limits = -column.numbers[found]
+    texts = [column.keep(found).words()[i] for i in np.argsort(limits)]
+    return column.keep(~found), [Censored(one, -np.inf, limits.max(), True) for one in texts]
+
+
+def with_limits(guessed: Column, column: Profile, limits: list[Censored]) -> Column:
+    """Return the guess for numbers beside -L that mean less than L."""
+    if guessed.bounds[0]:  # a floor
+        guessed = replace(guessed, bounds=(None, guessed.bounds[1]))
+    return replace(with_intervals(guessed, column, limits), censored_below=limits[-1].high)
 
 
 def with_intervals(guessed: Column, column: Profile, intervals: list[Censored]) -> Column:

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 import glfm_cli.guess.codes as codes
 from glfm_cli.guess.dates import DATE, judge_dates
-from glfm_cli.guess.intervals import part_intervals, with_intervals
+from glfm_cli.guess.intervals import (
+    part_intervals,
+    part_limits,
+    with_intervals,
+    with_limits,
+)
 from glfm_cli.guess.labelled import is_labelled, judge_labelled, unanswered
 from glfm_cli.guess.names import is_code, is_intensity
 from glfm_cli.guess.numbers import judge_numbers
@@ -81,9 +86,10 @@ def judge(column: Profile) -> Verdict:
         gaps = gaps.add(rest, gone, "taken for missing, by its code beyond the others")
         rest = rest.keep(~gone)
     parted, intervals = part_intervals(rest)
+    parted, limits = part_limits(parted)
     numbers, further, is_numeric = _part_numbers(parted, gaps)
-    if intervals and not is_numeric:  # among levels, such as 18-24 and "none", they are words
-        parted, intervals = rest, []
+    if (intervals or limits) and not is_numeric:  # among levels, such as 18-24, they are words
+        parted, intervals, limits = rest, [], []
         numbers, further, is_numeric = _part_numbers(rest, gaps)
     n_observed = numbers.n_observed + rest.n_observed - parted.n_observed
     rest, gaps = numbers, further
@@ -93,7 +99,7 @@ def judge(column: Profile) -> Verdict:
             always += ", or nothing; if that means no, as in boxes that were ticked, fill in a 0"
         return ignore(name, always)
     is_declared = labelled or rest.is_category or rest.order is not None
-    verdict = None if intervals or is_declared else judge_dates(rest)
+    verdict = None if intervals or limits or is_declared else judge_dates(rest)
     if verdict is None:
         verdict = judge_numbers(rest) if is_numeric else _judge_levels(rest)
     guessed = replace(verdict.column, label=column.declared.label)
@@ -106,6 +112,11 @@ def judge(column: Profile) -> Verdict:
         shown = ", ".join(one.text for one in intervals[:3]) + ", ..." * (len(intervals) > 3)
         reason += f"; known only to lie in an interval: {shown}"
         gaps = gaps._replace(notes=(*gaps.notes, "`impute: censored` fills such cells in"))
+    if limits:
+        reason = verdict.reason if guessed.numeric else "numbers"
+        guessed = with_limits(guessed, rest, limits)
+        shown = ", ".join(one.text for one in limits)
+        reason += f"; {shown} taken for less than {limits[-1].high:g}, a limit of detection"
     if guessed.numeric:
         guessed, how = _as_written(guessed, rest)
         reason += how

@@ -48,6 +48,12 @@ _WEIGHT = re.compile(  # of a survey; that of a body or a car is called weight a
     (factor|coeficiente)\sde\s(expansi[oó]n|ponderaci[oó]n)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_CONCENTRATION = words("ppm ppb ppt ppq mg ug µg μg ng conc concentration icp xrf aas")
+_ELEMENT = re.compile(  # first in the name: `As`, `Zn_XRF`, `Pb.2019`, but not V1
+    r"""(A[glsu]|B[aei]|C[adelorsu]|Dy|E[ru]|Fe|G[ade]|H[gfo]|L[aiu]|M[gno]|N[abdi]|P[bdrt]|
+    R[be]|S[bceimnr]|T[abehil]|Yb|Z[nr]|[BCFKPSUVWY](?=[ _.(]|$))(?![a-z])""",
+    re.VERBOSE,
+)
 _YEAR = frozenset({"year", "yr", "yob", "birthyear"})
 
 
@@ -70,6 +76,11 @@ def is_weight(name: str) -> bool:
 def is_intensity(name: str) -> bool:
     """Return whether a name is that of an intensity, as of mass spectrometry."""
     return _has(_INTENSITY, name)
+
+
+def is_concentration(name: str) -> bool:
+    """Return whether a name has the unit of a concentration, or begins with a chemical element."""
+    return _has(_CONCENTRATION, name) or _ELEMENT.match(name) is not None
 
 
 def is_percent(name: str) -> bool:
