@@ -291,7 +291,8 @@ def _levels_are_safe(column: Profile) -> bool:
 
 def _halves(column: Profile) -> bool:
     """Return whether doubles are half steps of a scale, whose text is always the same."""
-    twice, texts = 2.0 * column.numbers, column.texts.to_pylist()
+    twice = 2.0 * np.clip(column.numbers, -LARGEST_EXACT, LARGEST_EXACT)
+    texts = column.texts.to_pylist()
     if column.n_distinct < FEWEST_HALVES or not np.array_equal(twice, np.floor(twice)):
         return False
     return texts == [f"{x:g}" for x in column.numbers] and bool(twice.max() <= 2.0 * MAX_SCALE)
