@@ -66,3 +66,17 @@ def test_a_rest_is_less_than_any_seen_where_no_more_is_left() -> None:
     assert np.all(found["silt"] > 0.0)
     grid = np.linspace(0.0, 1.0, 4001)[1:]
     check_distribution(found["sand"], grid, log_p["sand"](grid))
+
+
+def test_a_trace_beside_a_large_part_stays_one() -> None:
+    """Where the large part follows: the trace, as the rest of it, would never come back."""
+    rng = np.random.default_rng(13)
+    seen = {"K2O": np.exp(rng.normal(3.0, 0.1, SEEN)), "SO3": np.exp(rng.normal(-3.4, 0.3, SEEN))}
+    seen["rest"] = 100.0 - seen["K2O"] - seen["SO3"]
+    types: dict[str, Any] = {"K2O": LOG, "SO3": LOG}
+    types |= {"rest": {"type": "positive", "formula": "100 - SO3 - K2O"}}
+    row: Row = {"K2O": None, "SO3": None, "rest": 70.0}
+    found, log_p = redraw(seen, types, row, 0.6, 14)
+    np.testing.assert_allclose(found["K2O"] + found["SO3"], 30.0, rtol=1e-9)
+    grid = np.linspace(0.001, 1.0, 8001)
+    check_distribution(found["SO3"], grid, log_p["SO3"](grid) + log_p["K2O"](30.0 - grid))

@@ -9,9 +9,10 @@ x_j following from the others. What the row's known cells say, its result among 
 knows: x_1, ..., x_k are independent given it. Moves of two cells leave that law invariant: of x_i
 as it is and of M - 1 more, drawn from p(x_i), one is chosen in proportion to p(x_j) / |df / dx_j|
 for the x_j that follows [Tjelmeland 2004]. A value with a probability of its own is one that p(x_i)
-may give. Rows where no cell alone makes the equation hold start nearer to 0; theirs lie evenly
-between what x_j leaves, and are weighed by p(x_i), too. Equations are visited from the outside in:
-a result that was drawn is known to its own parts. Cost: O(k^2 M) densities a row.
+may give. Which cell of a formula follows at first is chosen in the same proportion. Rows where no
+cell alone makes the equation hold start nearer to 0; theirs lie evenly between what x_j leaves, and
+are weighed by p(x_i), too. Equations are visited from the outside in: a result that was drawn is
+known to its own parts. Cost: O(k^2 M) densities a row.
 
 Where the result is missing, too, it follows (following.py).
 """
@@ -91,7 +92,11 @@ class Equations(Possible):
             several = np.sum(list(free_cells.values()), axis=0) > 1
             if several.any():
                 free_cells = {d: free & several for d, free in free_cells.items()}
+                drawn = {d: cells[d].copy() for d in one.of}
                 hard = self._start(one, cells, free_cells | {one.d: np.zeros(n, bool)})
+                if not one.is_sum:  # whose parts share
+                    free_now = {d: free & ~hard for d, free in free_cells.items()}
+                    self._choose_following(one, block, cells, ends, free_now, drawn, rng)
                 self._of_one(one, block, cells, ends, free_cells, hard, rng)
             for d in one.of:
                 fixed[d] |= known
@@ -129,6 +134,44 @@ class Equations(Possible):
             cells[d][wrong] = before[d][wrong]
         return hard & ~wrong
 
+    def _choose_following(
+        self,
+        one: Relation,
+        block: RowsOfDraw,
+        cells: dict[int, Array],
+        ends: Mapping[int, Array],
+        free: Mapping[int, Array],
+        drawn: Mapping[int, Array],
+        rng: np.random.Generator,
+    ) -> None:
+        """Choose which cell of a row follows from the others as they were drawn, in place.
+
+        Each is the one in proportion to p(x_j) / |df / dx_j|: of a trace beside a large part the
+        part follows, else the trace would be as far off as the part, where no move finds back.
+        """
+        best, value = np.full((2, cells[one.d].size), -np.inf)
+        follows = np.full(best.size, -1)
+        for j in one.of:
+            at = np.flatnonzero(free[j])
+            if not at.size or not self._can_follow(one, j):
+                continue
+            named = {n: drawn[d][at] for n, d in zip(one.formula.names, one.of, strict=True)}
+            name = self.columns[j].column.name
+            y = one.formula.solve(name, cells[one.d][at], named)
+            assert y is not None
+            good = self.allowed(j, at, y[:, None], {**cells, **drawn}, ends)[:, 0]
+            law, params = block.law.column(j, at), block.draw.params[j]
+            with np.errstate(all="ignore"):
+                weight = self.links[j].log_density(y, law, params)
+                weight = weight - _log_slope(one, name, named | {name: y})
+            weight = np.where(good & ~np.isnan(weight), weight + rng.gumbel(size=at.size), -np.inf)
+            better = weight > best[at]
+            rows = at[better]
+            best[rows], value[rows], follows[rows] = weight[better], y[better], j
+        for d in one.of:
+            own = free[d] & (follows >= 0)
+            cells[d][own] = np.where(follows == d, value, drawn[d])[own]
+
     def _of_one(
         self,
         one: Relation,
@@ -154,8 +197,12 @@ class Equations(Possible):
         """Return whether j may follow i: whole numbers do in sums alone, successes nowhere."""
         if any(self.columns[d].trials is not None for d in (i, j)):
             return False
-        if one.is_sum:
-            return True
+        return one.is_sum or self._can_follow(one, j)
+
+    def _can_follow(self, one: Relation, j: int) -> bool:
+        """Return whether a formula that is no sum can be solved for j, a number."""
+        if self.columns[j].trials is not None:
+            return False
         name, x = self.columns[j].column.name, {n: np.ones(1) for n in one.formula.names}
         can = one.formula.solve(name, np.ones(1), x) is not None
         return can and not self.columns[j].column.integral
@@ -206,7 +253,8 @@ class _Move:
             own = link.log_density(x.ravel()[far], self.own.take(far), self.params[0])
             weight.ravel()[far] += own
             if not self.one.is_sum:
-                weight -= self._log_slope(x, y, cells)
+                name = of.columns[self.j].column.name
+                weight -= _log_slope(self.one, name, self._named(x, cells) | {name: y})
         weight = np.where(good & ~np.isnan(weight), weight, -np.inf)
         # The largest of log weights with Gumbel noise is each one with its probability.
         chosen = np.argmax(weight + rng.gumbel(size=shape), axis=1)
@@ -255,14 +303,15 @@ class _Move:
         assert solved is not None
         return np.broadcast_to(solved, x.shape).copy()
 
-    def _log_slope(self, x: Array, y: Array, cells: Mapping[int, Array]) -> Array:
-        """Return log |df / dx_j|."""
-        named, name = self._named(x, cells), self.of.columns[self.j].column.name
-        step = STEP * np.maximum(np.abs(y), STEP)
-        above, below = (self.one.formula.evaluate(named | {name: y + s}) for s in (step, -step))
-        out: Array = np.log(np.abs(above - below) / step)
-        return out
-
     def _named(self, x: Array, cells: Mapping[int, Array]) -> dict[str, Array]:
         named = zip(self.one.formula.names, self.one.of, strict=True)
         return {name: x if d == self.i else cells[d][self.at][:, None] for name, d in named}
+
+
+def _log_slope(one: Relation, name: str, named: Mapping[str, Array]) -> Array:
+    """Return log |df / dx| of a formula in one of its columns, at numbers by name."""
+    x = named[name]
+    step = STEP * np.maximum(np.abs(x), STEP)
+    above, below = (one.formula.evaluate({**named, name: x + s}) for s in (step, -step))
+    out: Array = np.log(np.abs(above - below) / step)
+    return out
