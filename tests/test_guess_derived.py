@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glfm_cli.guess import guess_schema
-from glfm_cli.guess.derived import LEAST_ROWS, derived
+from glfm_cli.guess.derived import LEAST_ROWS, closed_run, derived
 from glfm_cli.schema import Schema
 from tests.cli.conftest import run_here
 
@@ -106,9 +109,62 @@ def test_the_hint_can_be_pasted_and_then_holds(tmp_path, monkeypatch: pytest.Mon
 
 
 def test_codes_for_missing_are_no_numbers_of_a_formula() -> None:
-    pa = pytest.importorskip("pyarrow")
     coded = [str(a) if i % 9 else "-99" for i, a in enumerate(AVAL)]
     change = [str(c) if i % 9 else "-99" for i, c in enumerate(CHG)]
     table = pa.table({"BASE": list(map(str, BASE)), "AVAL": coded, "CHG": change})
     (hint,) = guess_schema(table).hints["CHG"]
     assert hint.startswith("AVAL - BASE in all 53 rows")
+
+
+SHARES = RNG.dirichlet((5.0, 3.0, 0.5, 1.0), N)
+CLOSED = np.round(100 * SHARES, 1)  # that add up to 99.9 to 100.1
+
+
+def test_parts_that_add_up_to_one_number_are_named_and_completed_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = CLOSED.copy()
+    cells[:, 0] = np.round(100.0 - CLOSED[:, 1:].sum(axis=1), 1)
+    text = [[f"{x:.1f}" for x in row] for row in cells]
+    for row in text[:3]:
+        row[1] = row[2] = ""
+    lines = [",".join([*row, "100"]) for row in text]
+    (tmp_path / "t.csv").write_text("sand,silt,clay,humus,total\n" + "\n".join(lines) + "\n")
+    said = run_here("types", "t.csv").stdout
+    assert "# sand to humus add up to 100 in all 57 rows of a sample where they are known; " in said
+    assert "give each `parts_of: total`\n" in said
+    types = "rest: {type: positive, parts_of: total}\ncolumns: {total: positive}\n"
+    (tmp_path / "t.yaml").write_text(types)
+    short = ("--model", "glfm", "--chains", "1", "--warmup", "2", "--draws", "2")
+    done = run_here("impute", "t.csv", "--types", "t.yaml", "-o", "o.csv", *short)
+    assert done.status == 0, done.stderr
+    assert "every observed cell is" not in done.stderr
+    for line in (tmp_path / "o.csv").read_text().splitlines()[1:]:
+        assert sum(map(float, line.split(",")[:4])) == pytest.approx(100.0, abs=1e-6)
+
+
+def test_rounded_parts_add_up_and_others_do_not() -> None:
+    other = RNG.normal(20.0, 3.0, (N, 1)).round(1)
+    found = closed_run(np.hstack([other, CLOSED, other]))
+    assert found is not None
+    assert (found[0], found[2]) == (range(1, 5), N)
+    assert found[1] == pytest.approx(100.0)
+    off = CLOSED.copy()
+    off[7, 1] += 1.0
+    for X in (off, CLOSED[:, :3], CLOSED - 5.0, np.hstack([CLOSED[:, :2], 0 * other])):
+        assert closed_run(X) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "named"),
+    [("depth_from", "depth_to", True), ("Tmin", "Tmax", True), ("a", "b", False)],
+)
+def test_lower_ends_are_less_than_upper_ones(low: str, high: str, *, named: bool) -> None:
+    table = pa.table({high: (BASE + 5).astype(str), low: BASE.astype(str)})
+    hints = [hint for hint in guess_schema(table).hints.get(low, []) if "less_than" in hint]
+    assert bool(hints) is named
+    if named:
+        assert hints[0].endswith(f"if it must be so in completed ones: less_than: {high}")
+        (equal,) = [guess_schema(pa.table({high: table[low], low: table[low]})).hints.get(low, [])]
+        assert not any("less_than" in hint for hint in equal)

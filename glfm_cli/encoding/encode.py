@@ -45,6 +45,7 @@ def encode(
         if not (labels and column.role is Role.LABEL):
             _check_modelled(column, schema.file)
     encoded, notes, kept = [], [], {}
+    sums = {column.parts_of for column in columns}
     for index, column in enumerate(columns):
         if column.modelled:
             source = open_modelled(table, index, column, file)
@@ -55,7 +56,7 @@ def encode(
                 )
             one, slips = _encode_column(source, index, table, columns)
             encoded.append(one)
-            notes += column_notes(one, slips)
+            notes += column_notes(one, slips, has_parts=column.name in sums)
             kept[column.name, SLIPS] = slips
     notes += between_notes(encoded)
     encoded += calendar_of(encoded, table.num_columns, schema.file)

@@ -8,6 +8,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
+from glfm_cli.encoding.thousands import thousands_notes
 from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.schema.atoms import atom_of, with_end_atom
 
@@ -16,14 +17,17 @@ MOST_NAMED = 3
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
 
 
-def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
-    """Return the warnings about one column, `slips` of whose zeros are taken for such."""
+def column_notes(encoded: EncodedColumn, slips: int, *, has_parts: bool = False) -> list[str]:
+    """Return the warnings about one column, `slips` of whose zeros are taken for such.
+
+    has_parts : whether it is a sum of others, which may be the same in every row, as 100 is
+    """
     values = encoded.x[encoded.observed]
     notes = []
     if values.size == 1:
         if encoded.requested.any():
             notes.append("only one cell is observed; its completed cells all rest on it")
-    elif values.size and np.all(values == values[0]):
+    elif values.size and np.all(values == values[0]) and not has_parts:
         shown = f"{values[0]:.12g}"
         if encoded.levels:
             shown = f"'{encoded.levels[int(values[0])]}'"
@@ -110,4 +114,5 @@ def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
         notes.append(RowsNote(_without_values, None, int(empty.sum()), np.flatnonzero(empty) + 1))
     if len(columns) == 1:
         notes.append(ONE_COLUMN)
+    notes += thousands_notes(columns)
     return notes

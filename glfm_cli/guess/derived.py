@@ -56,6 +56,36 @@ def derived(names: Sequence[str], X: Values) -> dict[int, Derived]:
     return found
 
 
+def closed_run(X: Values) -> tuple[range, float, int] | None:
+    """Return the longest run of columns that add up to one number, as per cents do, None if none.
+
+    X : (n, p) float64; rows of the table, NaN where a cell has no number
+
+    Returns the columns by place, the number, and how many rows show it. Columns are three or more
+        that stand together and vary, of numbers from 0; rounding of each is allowed for.
+    """
+    X = X[:, :MOST_COLUMNS]
+    low = np.min(np.where(np.isnan(X), np.inf, X), axis=0, initial=np.inf)
+    slack = np.array([_half_place(column) for column in X.T])
+    found: tuple[range, float, int] | None = None
+    for first in range(X.shape[1]):
+        total, n_columns = np.zeros(len(X)), 0
+        for last in range(first, X.shape[1]):
+            total, n_columns = total + X[:, last], n_columns + 1
+            rows = np.isfinite(total)
+            if low[last] < 0.0 or rows.sum() < LEAST_ROWS:
+                break
+            at = float(np.median(total[rows]))
+            near = slack[first : last + 1].sum() + EXACT * at
+            if n_columns < max(FEWEST, 1 + len(found[0]) if found else 0):
+                continue
+            if np.all(np.abs(total[rows] - at) <= near) and all(
+                np.unique(X[rows, d]).size >= FEWEST for d in range(first, last + 1)
+            ):
+                found = range(first, last + 1), at, int(rows.sum())
+    return found
+
+
 def _pairs(names: Sequence[str], X: Values) -> Iterator[Derived]:
     """Yield what sums and products of two columns tell."""
     tens = np.array([_half_place(column) for column in X.T])

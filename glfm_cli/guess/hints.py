@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from glfm_cli.guess.codes import is_unanswered
 from glfm_cli.guess.dependence import numbers_of
-from glfm_cli.guess.derived import derived
-from glfm_cli.guess.names import words
+from glfm_cli.guess.derived import closed_run, derived
+from glfm_cli.guess.names import is_end_of, words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.skips import Filter, at_zero, skipped
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
@@ -235,6 +236,28 @@ def _formulas(table: pa.Table, verdicts: Sequence[Verdict]) -> Iterator[tuple[st
         else:
             mend = "completed ones need not be: `role: ignore`, and compute it afterwards"
         yield names[one.column], f"{where}; {mend}"
+    numbers = [k for k, i in enumerate(asked) if verdicts[i].column.numeric]
+    X = np.column_stack([parts[k] for k in numbers] or [np.empty(0)])
+    if closed := closed_run(X):
+        run, total, n = closed
+        ends = f"{scalar(names[numbers[run[0]]])} to {scalar(names[numbers[run[-1]]])}"
+        yield (
+            names[numbers[run[0]]],
+            f"{ends} add up to {total:.6g} in all {n} rows of a sample where they are known; if it "
+            f"must be so in completed ones: add a column of {total:.6g}, such as total, to the "
+            "table, and give each `parts_of: total`",
+        )
+    for k, other in permutations(numbers, 2):
+        if not is_end_of(names[k], names[other]):
+            continue
+        x, y = (parts[one][np.isfinite(parts[k] + parts[other])] for one in (k, other))
+        if x.size >= LEAST_ROWS and np.all(x < y):
+            high = scalar(names[other])
+            yield (
+                names[k],
+                f"less than {high} in all {x.size} rows of a sample where both are known; if it "
+                f"must be so in completed ones: less_than: {high}",
+            )
 
 
 def _no_answers(verdict: Verdict) -> list[str]:

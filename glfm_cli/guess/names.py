@@ -48,6 +48,11 @@ _WEIGHT = re.compile(  # of a survey; that of a body or a car is called weight a
     (factor|coeficiente)\sde\s(expansi[oó]n|ponderaci[oó]n)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_ENDS = [
+    *(("from", "to"), ("top", "bottom"), ("top", "base"), ("lower", "upper"), ("low", "high")),
+    *(("min", "max"), ("start", "end"), ("begin", "end"), ("first", "last"), ("von", "bis")),
+    *(("dia", "sys"), ("dbp", "sbp"), ("q1", "q3"), ("desde", "hasta"), ("lcl", "ucl")),
+]
 _CONCENTRATION = words("ppm ppb ppt ppq mg ug µg μg ng conc concentration icp xrf aas")
 _ELEMENT = re.compile(  # first in the name: `As`, `Zn_XRF`, `Pb.2019`, but not V1
     r"""(A[glsu]|B[aei]|C[adelorsu]|Dy|E[ru]|Fe|G[ade]|H[gfo]|L[aiu]|M[gno]|N[abdi]|P[bdrt]|
@@ -81,6 +86,12 @@ def is_intensity(name: str) -> bool:
 def is_concentration(name: str) -> bool:
     """Return whether a name has the unit of a concentration, or begins with a chemical element."""
     return _has(_CONCENTRATION, name) or _ELEMENT.match(name) is not None
+
+
+def is_end_of(low: str, high: str) -> bool:
+    """Return whether two names are those of a lower and an upper end, such as from and to."""
+    low, high = low.casefold(), high.casefold()
+    return any(one in low and low.replace(one, other) == high for one, other in _ENDS)
 
 
 def is_percent(name: str) -> bool:
