@@ -525,6 +525,8 @@ def test_flags_follow_the_form_of_the_table() -> None:
 
 # Warnings -----------------------------------------------------------------------------------
 
+LOG = [str(x) for x in range(30, 60)]
+
 
 @pytest.mark.parametrize(
     ("cells", "said", "note"),
@@ -537,6 +539,8 @@ def test_flags_follow_the_form_of_the_table() -> None:
         (["1", "2", ""], "real", "row 3 has no observed value"),
         (["1", "", "", "2"], "real", "2 rows (the first: row 2)"),
         (["1", ""], "real", "only one column is modelled"),
+        ([*LOG, *["-999.25"] * 3], "real", "3 cells are -999.25, far from all others; if that"),
+        ([*LOG, *["9999"] * 3], "count", "set `missing: [9999]`"),
     ],
 )
 def test_notes_warn_of_what_weakens_the_completion(cells: list[str], said: str, note: str) -> None:
@@ -554,6 +558,19 @@ def test_other_writings_of_a_level_are_that_level(levels: list[str] | None) -> N
     np.testing.assert_array_equal(data.columns[0].x, [1, 1, 0, np.nan, 0, 1])
     made = decode(table, data, {"v": np.array([1.0])})
     assert made["v"].to_pylist() == ["yes", "1.0", "N", "yes", "no", " Yes "]
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([*LOG, "-999.25", "-999.25"], "real"),  # outliers
+        ([*LOG, *["80"] * 3], "count"),
+        ([*LOG, *["0"] * 3], "real"),
+        ([*LOG, *["999"] * 5], {"type": "real", "atom": 999}),
+    ],
+)
+def test_numbers_that_may_be_values_are_not_called_codes(cells: list[str], said: Any) -> None:
+    assert not any("far from all" in line for line in encode(csv(*cells), schema(said)).notes)
 
 
 def test_an_ordinary_table_has_no_notes(sample_data: Path) -> None:

@@ -223,7 +223,17 @@ def test_violations_are_listed_and_rounding_is_none() -> None:
     }
     _, data, _ = prepare(table, {"columns": types})
     assert "column 'b': 1 cell is not `a / 3` (row 4)" in data.notes
-    assert "column 'n': 1 cell is there, but not `sex == \"f\"` (row 2)" in data.notes
+    assert "column 'n': 1 cell is there, though `sex == \"f\"` is not true (row 2)" in data.notes
+
+
+def test_a_sum_is_called_one_and_otherwise_is_named() -> None:
+    table = pa.table({"a": ["1", "2"], "b": ["2", "2"], "c": ["3", "9"], "n": ["0", "2"]})
+    types = {name: {"type": "positive", "parts_of": "c"} for name in "ab"} | {"c": "positive"}
+    types["n"] = {"type": "count", "only_if": "a > 5", "otherwise": "0"}
+    _, data, _ = prepare(table, {"columns": types})
+    assert "column 'c': 1 cell is not the sum of its parts (row 2)" in data.notes
+    problem = "not what `otherwise: 0` says, though `a > 5` is not true (row 2)"
+    assert f"column 'n': 1 cell is {problem}" in data.notes
 
 
 def test_formulas_may_need_one_another() -> None:

@@ -14,6 +14,8 @@ from glfm_cli.schema.atoms import atom_of, with_end_atom
 
 MANY_LEVELS = 100
 MOST_NAMED = 3
+FEWEST_CODED = 3  # cells with a number far from all others
+FEWEST_BESIDE = 30  # cells of a column
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
 
 
@@ -39,6 +41,7 @@ def column_notes(encoded: EncodedColumn, slips: int, *, has_parts: bool = False)
         notes.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
     if slips:
         notes.append(_slips_text(slips))
+    notes += _far_value(encoded, values)
     if encoded.column.positive and encoded.requested.any() and encoded.ends is None:
         notes += _end_atom(encoded, values)
     if len(encoded.levels) > MANY_LEVELS:
@@ -65,6 +68,28 @@ def between_notes(columns: Sequence[EncodedColumn]) -> list[str]:
         "interval, used as such and left as written (`impute: censored` in the types file "
         "completes them)"
     ]
+
+
+def _far_value(encoded: EncodedColumn, values: Array) -> list[str]:
+    """Return the warning that one number of several cells lies farther off than all others apart.
+
+    So codes for missing cells do, such as -999.25 of logs of boreholes.
+    """
+    column = encoded.column
+    if not column.numeric or column.atom is not None or column.moment is not None:
+        return []
+    found, counts = np.unique(values, return_counts=True)
+    if values.size < FEWEST_BESIDE or found.size <= FEWEST_CODED:
+        return []
+    for end, rest in ((0, found[1:]), (-1, found[:-1])):
+        away = np.abs(found[end] - rest).min()
+        if counts[end] >= FEWEST_CODED and found[end] != 0.0 and away > rest[-1] - rest[0]:
+            at = f"{found[end]:.12g}"
+            return [
+                f"{counts[end]} cells are {at}, far from all others; if that stands for missing "
+                f"cells, set `missing: [{at}]`"
+            ]
+    return []
 
 
 def _end_atom(encoded: EncodedColumn, values: Array) -> list[str]:

@@ -304,7 +304,8 @@ def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNot
                 slack = slack + 0.5 * np.abs(one.formula.evaluate(moved) - value)
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(~np.isnan(x) & ~np.isnan(value) & ~(np.abs(x - value) <= slack))
-    return _listed(columns[one.d], wrong, f"not `{one.formula.text}`")
+    problem = "not the sum of its parts" if one.is_sum else f"not `{one.formula.text}`"
+    return _listed(columns[one.d], wrong, problem)
 
 
 def _no_whole(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNote]:
@@ -360,7 +361,9 @@ def _outside(columns: list[EncodedColumn], one: Relation, outside: Mask) -> list
         structural = np.where(empty, value, np.nan) if empty.any() else None
     requested = encoded.requested & ~empty
     columns[one.d] = replace(encoded, requested=requested, structural=structural)
-    return _listed(encoded, np.flatnonzero(wrong), f"there, but not `{one.formula.text}`")
+    what = "there" if value is None else f"not what `otherwise: {encoded.column.otherwise}` says"
+    problem = f"{what}, though `{one.formula.text}` is not true"
+    return _listed(encoded, np.flatnonzero(wrong), problem)
 
 
 def _unit(encoded: EncodedColumn) -> float:
