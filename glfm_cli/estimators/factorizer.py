@@ -90,6 +90,7 @@ class GlfmFactorizer(WithOutput, WithParameters):
     warnings_: tuple[str, ...]
     n_features_in_: int
     feature_names_in_: Array
+    _input = ("sparse", "positive_only")
 
     def __init__(
         self,
@@ -230,16 +231,6 @@ class GlfmFactorizer(WithOutput, WithParameters):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(
-            estimator_type="transformer",
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(),
-            input_tags=InputTags(sparse=True, positive_only=True),
-        )
 
     def _config(self) -> CnpfConfig:
         if self.model not in VARIANTS:

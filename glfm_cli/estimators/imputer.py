@@ -79,6 +79,7 @@ class GlfmImputer(WithOutput, WithParameters):
     schema_: Schema
     feature_names_in_: np.ndarray
     n_features_in_: int
+    _input = ("allow_nan", "string", "categorical")
 
     def __init__(
         self,
@@ -192,16 +193,6 @@ class GlfmImputer(WithOutput, WithParameters):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "completion_")
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(
-            estimator_type="transformer",
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(),
-            input_tags=InputTags(allow_nan=True, string=True, categorical=True),
-        )
 
     def _workers(self) -> int:
         return self.threads or available_threads()

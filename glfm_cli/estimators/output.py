@@ -13,9 +13,13 @@ _OUTPUTS = ("default", "pandas", "polars")
 
 
 class WithOutput:
-    """A transformer whose output can be chosen."""
+    """A transformer whose output can be chosen.
+
+    _input : which of scikit-learn's tags of inputs are true of it
+    """
 
     _output: str = "default"
+    _input: tuple[str, ...]
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what `transform` gives back: its usual output, or a frame of a library.
@@ -26,6 +30,16 @@ class WithOutput:
             raise UsageError("set_output", value=transform, expected=" or ".join(_OUTPUTS))
         self._output = transform or self._output
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(**dict.fromkeys(self._input, True)),
+        )
 
 
 def frame_of(matrix: Array, names: Array, X: Any, library: str) -> Any:
