@@ -44,8 +44,7 @@ def dependence(posterior: Posterior, scales: Sequence[Scale]) -> Dependence:
     O(draws N G^2) for G bins and levels in all, with at most 1,000 rows and 40 draws.
     """
     coarse = [scale_of(s.d, s.encoded, s.link, s.span, N_BINS) for s in scales]
-    widths = [len(s.encoded.levels) if s.discrete else s.at.size + 1 for s in coarse]
-    edges = np.concatenate([[0], np.cumsum(widths)])
+    edges = np.cumsum([0, *(s.n_bins for s in coarse)])
     rows = some_rows(scales[0].encoded.x.size, _AT_MOST_ROWS)
     joint, n_draws = np.zeros((edges[-1], edges[-1])), 0
     per_chain = max(1, _AT_MOST_DRAWS // len(posterior.chains))

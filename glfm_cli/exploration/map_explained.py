@@ -43,7 +43,7 @@ def explained_shares(
     best = replace(posterior, chains=(posterior.chains[0][-1:],), weights=(1.0,))
     truth = [scale.encoded.x[chosen] for scale in scales]
     part = rng.permuted(np.arange(chosen.size * len(scales)) % PARTS).reshape(-1, len(scales))
-    masses = [np.full((chosen.size, _width(scale)), np.nan) for scale in scales]
+    masses = [np.full((chosen.size, scale.n_bins), np.nan) for scale in scales]
     for number in range(PARTS):
         xs = tuple(x[chosen] for x in problem.xs)
         for d, x in enumerate(xs):
@@ -58,10 +58,6 @@ def explained_shares(
             p = scale.link.masses(scale.at, law.column(scale.d, at), draw.params[scale.d])
             masses[scale.d][at] = p
     return np.array([_explained(*of) for of in zip(scales, masses, truth, strict=True)])
-
-
-def _width(scale: Scale) -> int:
-    return len(scale.encoded.levels) if scale.discrete else scale.at.size + 1
 
 
 def _explained(scale: Scale, p: Array, x: Array) -> float:

@@ -75,6 +75,11 @@ class Scale:
         """True when there is a higher and a lower."""
         return self.link.ordered
 
+    @property
+    def n_bins(self) -> int:
+        """Return the number G of bins, or of levels."""
+        return len(self.encoded.levels) if self.discrete else self.at.size + 1
+
     def law(self, eta: Array, var: float) -> NormalMixture:
         """Return the law of the column's cells in rows of eta (n, S) with noise."""
         start, end = self.span
@@ -120,8 +125,7 @@ class Scale:
         x, weight = x[seen], weight[seen]
         weight = weight / max(weight.sum(), np.finfo(float).tiny)
         bins = x.astype(np.intp) if self.discrete else np.searchsorted(self.at, x, side="left")
-        n_bins = len(self.encoded.levels) if self.discrete else self.at.size + 1
-        mass = np.bincount(bins, weight, minlength=n_bins)
+        mass = np.bincount(bins, weight, minlength=self.n_bins)
         without = x.size == 0 or not self.ordered
         return ColumnProfile(np.nan if without else float(weight @ x), mass)
 
