@@ -117,7 +117,8 @@ def classify(
         raise UsageError("--engine is for the folds of --cv", hint="Leave it out, or add --cv.")
     stop = Stop(None if limit is None else began + limit)
     with thread_pool(threads) as pool:
-        request = request.run_by(pool=pool, stop=stop, observer=observer, threads=threads)
+        how = replace(request.how, pool=pool, stop=stop, observer=observer, threads=threads)
+        request = replace(request, how=how)
         found = request.fitted(new, complete) if cv is None else request.validated(cv, runner)
     given = table if predict is None else predict
     return replace(found, seconds=time.monotonic() - began, stopped=stop.reason, given=given)
@@ -134,10 +135,6 @@ class FitRequest:
     table: pa.Table
     how: Fitting
     keeping: Keeping | None
-
-    def run_by(self, **how: Any) -> FitRequest:
-        """Return the same, with what it runs on and who is told."""
-        return replace(self, how=replace(self.how, **how))
 
     def check_folds(self, n_folds: int) -> None:
         """Raise when a fold would leave training rows without a label of each level."""

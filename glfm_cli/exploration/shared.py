@@ -150,7 +150,8 @@ def shared_by_rows(posterior: Posterior, data: Data) -> SharedByRows | None:
     ]
     share, told = (np.array([getattr(one, name) for one in found]) for name in ("share", "told"))
     draws = [one.series for one in found]
-    names = SHARED, OWN, GROUPS, _of_model(model), "noise"
+    of_model = "components" if isinstance(model, Components) else "features"
+    names = SHARED, OWN, GROUPS, of_model, "noise"
     there = {SHARED: groups.time is not None, OWN: groups.time is not None, GROUPS: groups.n > 0}
     kept = [there.get(name, True) for name in names]
     table, upward = latent_columns(data.columns, posterior.links)
@@ -175,10 +176,6 @@ def shared_by_rows(posterior: Posterior, data: Data) -> SharedByRows | None:
         rows=rows,
         code=code,
     )
-
-
-def _of_model(model: object) -> str:
-    return "components" if isinstance(model, Components) else "features"
 
 
 def of_draw(parts: RowParts, column: Array, spans: Sequence[tuple[int, int]]) -> SharedOfDraw:

@@ -46,7 +46,7 @@ def resumed(
     Raises KeyboardInterrupt: at Ctrl-C; NumericalError: the model's numbers broke down.
     """
     stop = threading.Event()
-    goes_on = [_goes_on(problem, which) for which in posterior.groups]
+    goes_on = [isinstance(_of_chain(problem, k).model, Resumes) for k in posterior.groups]
     starts = [c[-1:] if on else c for c, on in zip(posterior.chains, goes_on, strict=True)]
     again = replace(posterior, chains=tuple(starts))
     folded = fold_in(again, problem, seed=seed, threads=threads, first=first)
@@ -124,10 +124,6 @@ def _of_chain(problem: Problem, which: int) -> Problem:
     """Return the problem as the model of one chain has it."""
     model = problem.model
     return model.problem_of(problem, which) if isinstance(model, Candidates) else problem
-
-
-def _goes_on(problem: Problem, which: int) -> bool:
-    return isinstance(_of_chain(problem, which).model, Resumes)
 
 
 def _resumed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -303,11 +303,6 @@ class Sized(Protocol):
     @property
     def size(self) -> str:
         """Return the name of the trace that says how many."""
-
-
-def has_size(model: object) -> TypeGuard[Sized]:
-    """Return whether the draws of a model have more or fewer components."""
-    return isinstance(model, Sized)
 
 
 @runtime_checkable

@@ -24,7 +24,7 @@ from glfm_cli.completion.result import CompletionResult
 from glfm_cli.errors import counted
 from glfm_cli.inference.scoring import log_scores
 from glfm_cli.io.frames import AsGiven
-from glfm_cli.latent.capabilities import has_size
+from glfm_cli.latent.capabilities import Sized
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,7 +44,7 @@ class MatrixCompletion(AsGiven, CompletionResult):
     def size(self) -> dict[str, float]:
         """The mean number of components, by the name of its trace, where the model has some."""
         model = self.posterior.model
-        if not has_size(model):
+        if not isinstance(model, Sized):
             return {}
         return {model.size: float(np.mean(self.posterior.traces()[model.size]))}
 
