@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from glfm_cli.errors import UsageError
@@ -93,3 +93,22 @@ def require(ok: bool, name: str, value: object, expected: str) -> None:
     """Raise the error of a configuration field whose value is outside its range."""
     if not ok:
         raise UsageError(f"--set {name}", value=value, expected=expected)
+
+
+def require_each(config: Any, names: str, fits: Callable[[Any], bool], expected: str) -> None:
+    """Raise the same where one of the named fields does not fit; blanks are between names."""
+    for name in names.split():
+        require(fits(getattr(config, name)), name, getattr(config, name), expected)
+
+
+def require_whole(config: Any, **ranges: tuple[int, int | None]) -> None:
+    """Raise the same where a field is not from the least to the most that it may be.
+
+    A field whose default is None may be None, too; where the most is None there is no such.
+    """
+    for name, (least, most) in ranges.items():
+        value, expected = getattr(config, name), f"a whole number from {least}"
+        expected += "" if most is None else f" to {most}"
+        if value is not None or getattr(type(config), name) is not None:
+            fits = value >= least if most is None else least <= value <= most
+            require(fits, name, value, expected)

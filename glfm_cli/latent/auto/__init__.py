@@ -17,7 +17,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.capabilities import JoinsRows, RefusesTypes, SuitsOthers
 from glfm_cli.latent.model import Kind, LatentModel, Problem, Rows, Sees, Sizes, take
 from glfm_cli.links.law import RowsLaw
-from glfm_cli.settings import require
+from glfm_cli.settings import require, require_whole
 
 MOST = 8  # chains of one candidate among the first
 FROM = {"linear": 1.5}  # turns: where chains are few, two of each of the others come before
@@ -44,9 +44,7 @@ class AutoConfig:
     BEFORE: ClassVar[Mapping[str, int]] = {"linear": 0}  # of fits from before there was a setting
 
     def __post_init__(self) -> None:
-        for name in (one.name for one in fields(self)):
-            value = getattr(self, name)
-            require(0 <= value <= MOST, name, value, f"a whole number from 0 to {MOST}")
+        require_whole(self, **{one.name: (0, MOST) for one in fields(self)})
         require(len(self.turns) > 0, "glfm", self.glfm, "one candidate at least")
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glfm_cli.settings import require
+from glfm_cli.settings import require_each, require_whole
 
 SMALLEST, LARGEST = 1e-10, 1e10
 
@@ -60,11 +60,8 @@ class BsvdConfig:
     def __post_init__(self) -> None:
         positive = "on_mass off_mass scale_shape scale_rate noise_shape noise_rate extra_scale"
         positive += " bias_variance intercept_scale effect_shape effect_rate"
-        for name in positive.split():
-            value = getattr(self, name)
-            require(SMALLEST <= value <= LARGEST, name, value, "a number from 1e-10 to 1e10")
-        for name, least in (("max_components", 0), ("initial_components", 0), ("candidates", 1)):
-            value = getattr(self, name)
-            expected = f"a whole number from {least} to 10000"
-            optional = name == "initial_components" and value is None
-            require(optional or least <= value <= 10_000, name, value, expected)
+        expected = "a number from 1e-10 to 1e10"
+        require_each(self, positive, lambda value: SMALLEST <= value <= LARGEST, expected)
+        most = 10_000
+        require_whole(self, max_components=(0, most), initial_components=(0, most))
+        require_whole(self, candidates=(1, most))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from glfm_cli.settings import require
+from glfm_cli.settings import require, require_each, require_whole
 
 WIDE_TABLE = 30  # columns from which on a table starts with more dimensions
 
@@ -43,24 +43,20 @@ class ClgpConfig:
     warm_up: float = 0.4
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("dimensions", 1, 1000),
-            ("inducing", 1, 10_000),
-            ("iterations", 1, 1_000_000),
-            ("passes", 1, 100_000),
-            ("batch", 1, 1_000_000),
-        ):
-            value = getattr(self, name)
-            optional = value is None and name in ("dimensions", "inducing")
-            expected = f"a whole number from {least} to {most}"
-            require(optional or least <= value <= most, name, value, expected)
-        for name in ("samples", "category_samples"):
-            value = getattr(self, name)
-            even = 2 <= value <= 1000 and value % 2 == 0
-            require(even, name, value, "an even number from 2 to 1000")
-        for name in ("learning_rate", "first_penalty", "warm_up"):
-            value = getattr(self, name)
-            require(0.0 < value <= 1.0, name, value, "a number above 0, at most 1")
+        require_whole(
+            self,
+            dimensions=(1, 1000),
+            inducing=(1, 10_000),
+            iterations=(1, 1_000_000),
+            passes=(1, 100_000),
+            batch=(1, 1_000_000),
+        )
+        expected = "an even number from 2 to 1000"
+        require_each(
+            self, "samples category_samples", lambda n: 2 <= n <= 1000 and n % 2 == 0, expected
+        )
+        shares, expected = "learning_rate first_penalty warm_up", "a number above 0, at most 1"
+        require_each(self, shares, lambda x: 0.0 < x <= 1.0, expected)
         kernels = ("both", "rbf", "linear")
         require(self.kernel in kernels, "kernel", self.kernel, "both, rbf or linear")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from glfm_cli.settings import require
+from glfm_cli.settings import require, require_each, require_whole
 
 WHOLE = 20_000  # rows up to which a pass sees all of them at once
 MINIBATCH = 1_000  # rows of a stochastic step on more
@@ -66,29 +66,23 @@ class CnpfConfig:
     merge_every: int = 0
 
     def __post_init__(self) -> None:
-        for name in ["size_variance", "concentration", "rate_shape", "rate_rate", "initial_weight"]:
-            value = getattr(self, name)
-            require(1e-6 <= value <= 1e6, name, value, "a number from 1e-6 to 1e6")
-        # Below, exp(E log a) leaves the range of the kernel's tables.
-        ok = 0.01 <= self.column_shape <= 1e6
-        require(ok, "column_shape", self.column_shape, "a number from 0.01 to 1e6")
-        ok = 1e-6 <= self.location_variance < 1.0
-        require(ok, "location_variance", self.location_variance, "a number from 1e-6 to below 1")
-        ok = 0.5 < self.forgetting <= 1.0
-        require(ok, "forgetting", self.forgetting, "a number above 0.5, at most 1")
-        require(1.0 <= self.delay <= 1e9, "delay", self.delay, "a number from 1 to 1e9")
-        require(0.0 < self.tau <= 64.0, "tau", self.tau, "a number above 0, at most 64")
-        ok = 0.0 <= self.tolerance <= 1.0
-        require(ok, "tolerance", self.tolerance, "a number from 0 to 1")
-        whole = {"components": 1, "dimensions": 1, "free_pass": 0, "merge_every": 0}
-        for name, least in whole.items():
-            value = getattr(self, name)
-            expected = f"a whole number from {least} to 1000"
-            require(least <= value <= 1000, name, value, expected)
-        for name in ("passes", "minibatch"):
-            value = getattr(self, name)
-            ok = value is None or 1 <= value <= 10**9
-            require(ok, name, value, "a whole number above 0")
+        positive = "size_variance concentration rate_shape rate_rate initial_weight"
+        require_each(self, positive, lambda x: 1e-6 <= x <= 1e6, "a number from 1e-6 to 1e6")
+        for name, fits, expected in (
+            # Below, exp(E log a) leaves the range of the kernel's tables.
+            ("column_shape", 0.01 <= self.column_shape <= 1e6, "from 0.01 to 1e6"),
+            ("location_variance", 1e-6 <= self.location_variance < 1.0, "from 1e-6 to below 1"),
+            ("forgetting", 0.5 < self.forgetting <= 1.0, "above 0.5, at most 1"),
+            ("delay", 1.0 <= self.delay <= 1e9, "from 1 to 1e9"),
+            ("tau", 0.0 < self.tau <= 64.0, "above 0, at most 64"),
+            ("tolerance", 0.0 <= self.tolerance <= 1.0, "from 0 to 1"),
+        ):
+            require(fits, name, getattr(self, name), f"a number {expected}")
+        most = 1000
+        require_whole(self, components=(1, most), dimensions=(1, most), free_pass=(0, most))
+        require_whole(self, merge_every=(0, most))
+        expected = "a whole number above 0"
+        require_each(self, "passes minibatch", lambda n: n is None or 1 <= n <= 10**9, expected)
 
     @property
     def topics(self) -> bool:

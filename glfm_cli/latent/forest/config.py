@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.settings import require
+from glfm_cli.settings import require, require_each, require_whole
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,20 @@ class ForestConfig:
     visited: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("trees", 2, 1000),
-            ("moving", 1, 1000),
-            ("questions", 1, 1_000_000),
-            ("thresholds", 1, 1000),
-            ("least", 0, 1_000_000),
-            ("rows", 1, 1 << 24),
-        ):
-            value = getattr(self, name)
-            expected = f"a whole number from {low} to {high}"
-            require(low <= value <= high, name, value, expected)
+        require_whole(
+            self,
+            trees=(2, 1000),
+            moving=(1, 1000),
+            questions=(1, 1_000_000),
+            thresholds=(1, 1000),
+            least=(0, 1_000_000),
+            rows=(1, 1 << 24),
+        )
         most = self.trees - 1
         expected = f"a whole number from 1 to {most}, one less than there are trees"
         require(1 <= self.left_out <= most, "left_out", self.left_out, expected)
         expected = "a number above 0, at most 1"
-        require(0.0 < self.visited <= 1.0, "visited", self.visited, expected)
-        require(0.0 < self.together <= 1.0, "together", self.together, expected)
+        require_each(self, "visited together", lambda x: 0.0 < x <= 1.0, expected)
         require(0.0 < self.prior <= 1e6, "prior", self.prior, "a number above 0, at most 1e6")
 
     def trees_of(self, least: Array) -> Array:

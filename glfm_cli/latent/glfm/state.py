@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.glfm.known_features import KnownFeatures
 from glfm_cli.latent.glfm.linear import LinearPart
 from glfm_cli.latent.model import Cells, Spans
-from glfm_cli.settings import require
+from glfm_cli.settings import require, require_each, require_whole
 
 SMALLEST, LARGEST = 1e-10, 1e10  # beyond them a precision of doubles is lost in the sums
 
@@ -60,41 +60,17 @@ class GlfmConfig:
 
     def __post_init__(self) -> None:
         positive = "alpha_shape alpha_rate weight_variance_shape weight_variance_rate"
-        for name in (*positive.split(), "noise_shape", "noise_rate", "bias_variance"):
-            value = getattr(self, name)
-            require(SMALLEST <= value <= LARGEST, name, value, "a number from 1e-10 to 1e10")
+        positive += " noise_shape noise_rate bias_variance"
+        expected = "a number from 1e-10 to 1e10"
+        require_each(self, positive, lambda x: SMALLEST <= x <= LARGEST, expected)
         for name in ("alpha", "weight_variance"):
             value = getattr(self, name)
             fits = value is None or SMALLEST <= value <= LARGEST
-            require(fits, name, value, "a number from 1e-10 to 1e10, or auto")
-        least = 0 if self.bias else 1
-        require(
-            least <= self.max_features <= 10_000,
-            "max_features",
-            self.max_features,
-            f"a whole number from {least} to 10000",
-        )
-        require(
-            self.initial_features >= 0,
-            "initial_features",
-            self.initial_features,
-            "a whole number from 0",
-        )
-        require(
-            0 < self.initial_share < 1, "initial_share", self.initial_share, "a share in (0, 1)"
-        )
-        require(
-            0 <= self.components <= 100,
-            "components",
-            self.components,
-            "a whole number from 0 to 100",
-        )
-        require(
-            0 <= self.known_features <= 100,
-            "known_features",
-            self.known_features,
-            "a whole number from 0 to 100",
-        )
+            require(fits, name, value, f"{expected}, or auto")
+        require_whole(self, max_features=(int(not self.bias), 10_000), initial_features=(0, None))
+        fits = 0 < self.initial_share < 1
+        require(fits, "initial_share", self.initial_share, "a share in (0, 1)")
+        require_whole(self, components=(0, 100), known_features=(0, 100))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.settings import require
+from glfm_cli.settings import require, require_each, require_whole
 
 FACTORS = 15  # where the table decides
 FEWEST = 12  # features that are modelled by factors unless asked for
@@ -85,18 +85,12 @@ class IqgmeConfig:
     BEFORE: ClassVar[Mapping[str, bool]] = {"indicators": False}  # of fits without the setting
 
     def __post_init__(self) -> None:
-        whole = {"experts": 1, "shared_experts": 1, "iterations": 1, "short": 1}
-        whole |= {"sweeps": 2, "draws": 1}
-        for name, least in whole.items():
-            value = getattr(self, name)
-            require(value >= least, name, value, f"a whole number from {least}")
-        positive = (
-            *("alpha_shape", "alpha_rate", "expert_variance", "scale_shape", "center_precision"),
-            *("weight_shape", "weight_rate", "rate_shape", "weight_center", "tolerance"),
-            *("own_shape", "own_rate"),
-        )
-        for name in positive:
-            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        from_1 = (1, None)
+        require_whole(self, experts=from_1, shared_experts=from_1, iterations=from_1, short=from_1)
+        require_whole(self, sweeps=(2, None), draws=from_1)
+        positive = "alpha_shape alpha_rate expert_variance scale_shape center_precision"
+        positive += " weight_shape weight_rate rate_shape weight_center tolerance"
+        require_each(self, f"{positive} own_shape own_rate", lambda x: x > 0, "a number above 0")
         require(0.0 <= self.slips < 1.0, "slips", self.slips, "a share from 0 to below 1")
         own = self.own_precision
         require(own is None or own > 0, "own_precision", own, "auto, or a number above 0")

@@ -26,7 +26,7 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, Spans, joined, take
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
-from glfm_cli.settings import require
+from glfm_cli.settings import require_each, require_whole
 from glfm_cli.streams import HYPER, ROWS, START, WEIGHTS, Streams
 
 OCCUPIED = 0.01  # share of the rows from which a component is counted
@@ -55,14 +55,11 @@ class MixtureConfig:
     noise_rate: float = 0.1
 
     def __post_init__(self) -> None:
-        require(self.components >= 1, "components", self.components, "a whole number from 1")
-        for name in (
-            *("alpha_shape", "alpha_rate", "component_variance", "center_precision"),
-            *("noise_shape", "noise_rate"),
-        ):
-            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
-        least = self.component_degrees > 1
-        require(least, "component_degrees", self.component_degrees, "a number above 1")
+        require_whole(self, components=(1, None))
+        positive = "alpha_shape alpha_rate component_variance center_precision"
+        positive += " noise_shape noise_rate"
+        require_each(self, positive, lambda x: x > 0, "a number above 0")
+        require_each(self, "component_degrees", lambda x: x > 1, "a number above 1")
 
 
 @dataclass(eq=False)
