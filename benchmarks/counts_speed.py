@@ -28,7 +28,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from glfm_cli.latent.cnpf import CnpfConfig, CnpfEngine, Counts
+import glfm_cli.latent.cnpf.engine as engine
+from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.streams import Streams
 
 Array = np.ndarray
@@ -65,7 +66,7 @@ def seconds_of(run: Callable[[], object]) -> float:
 
 def own_pass(counts: Counts, name: str, components: int) -> float:
     """Return the seconds of a pass, the fastest of some."""
-    engine, streams = CnpfEngine(), Streams(0, 0)
+    streams = Streams(0, 0)
     settings = {"free_pass": FREE, "passes": 3 * FREE, "minibatch": counts.shape[0]}
     config = CnpfConfig(components=components, **settings)
     config = CnpfConfig(**{**vars(config), **VARIANTS[name]})

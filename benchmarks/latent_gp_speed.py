@@ -29,9 +29,10 @@ import pyarrow as pa
 from memory import forget_peak, status
 from threadpoolctl import threadpool_limits
 
+import glfm_cli.latent.clgp.engine as engine
 from glfm_cli import impute
-from glfm_cli.latent.clgp import ClgpConfig, ClgpEngine, ColumnKind, ObservedTable
-from glfm_cli.latent.clgp.ascent import n_iterations
+from glfm_cli.latent.clgp import ClgpConfig, ColumnKind, ObservedTable
+from glfm_cli.latent.clgp.ascent import n_iterations, step
 from glfm_cli.schema import Schema
 from glfm_cli.streams import Streams
 
@@ -86,7 +87,7 @@ def table_of(n: int, D: int) -> ObservedTable:
 
 def measure(n: int, D: int) -> Cost:
     """Return what a table of n rows and D columns costs."""
-    table, config, engine, streams = table_of(n, D), ClgpConfig(), ClgpEngine(), Streams(1, 0)
+    table, config, streams = table_of(n, D), ClgpConfig(), Streams(1, 0)
     square = np.random.default_rng(0).random((SIDE, SIDE))
     with threadpool_limits(1):
         forget_peak()
@@ -97,7 +98,7 @@ def measure(n: int, D: int) -> Cost:
         for t in range(UNTIMED + TIMED):
             for times, work in zip(
                 spent,
-                (lambda: engine.step(state, table, streams), lambda: square @ square),
+                (lambda: step(state, table, streams), lambda: square @ square),
                 strict=True,
             ):
                 began = time.process_time()

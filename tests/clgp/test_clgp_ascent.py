@@ -19,11 +19,11 @@ from clgp_tables import (
     random_shared,
 )
 
+import glfm_cli.latent.clgp.engine as engine
 from glfm_cli.errors import NumericalError, UsageError
 from glfm_cli.latent.clgp import (
     Clgp,
     ClgpConfig,
-    ClgpEngine,
     ClgpState,
     ColumnKind,
     ObservedTable,
@@ -31,14 +31,13 @@ from glfm_cli.latent.clgp import (
     relevances,
 )
 from glfm_cli.latent.clgp.adam import GradientMoments, rate_at
-from glfm_cli.latent.clgp.ascent import penalty_at
+from glfm_cli.latent.clgp.ascent import penalty_at, step
 from glfm_cli.latent.clgp.bound import moments
 from glfm_cli.latent.clgp.features import Features, Inducing
 from glfm_cli.latent.clgp.parameters import LEAST_NOISE
 from glfm_cli.latent.clgp.starts import components, first_places, scores
 from glfm_cli.streams import Streams
 
-MODEL = ClgpEngine()
 SMALL = ClgpConfig(dimensions=2, inducing=5, iterations=12)
 BATCHES = ClgpConfig(dimensions=2, inducing=5, iterations=12, batch=16, passes=4)
 
@@ -52,14 +51,14 @@ def ascended(
 ) -> tuple[ClgpState, Streams]:
     """Return a state after n iterations, and its streams."""
     streams = Streams(seed, 0)
-    state = MODEL.start(table, config, streams)
+    state = engine.start(table, config, streams)
     for _ in range(n):
-        MODEL.step(state, table, streams, pool)
+        step(state, table, streams, pool)
     return state, streams
 
 
 def bytes_of(state: ClgpState) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in MODEL.save(state).items()}
+    return {name: array.tobytes() for name, array in engine.save(state).items()}
 
 
 # The same bytes --------------------------------------------------------------------------------
@@ -70,12 +69,12 @@ def test_a_saved_ascent_goes_on_bit_for_bit(seed: int, config: ClgpConfig) -> No
     table = mixed_table(np.random.default_rng(seed), 40)
     whole, _ = ascended(table, config, seed, 9)
     half, streams = ascended(table, config, seed, 4)
-    arrays = {name: array.copy() for name, array in MODEL.save(half).items()}
-    again = MODEL.load(arrays, table, config)
+    arrays = {name: array.copy() for name, array in engine.save(half).items()}
+    again = engine.load(arrays, table, config)
     streams = Streams.load(streams.save())
     for _ in range(5):
-        MODEL.step(half, table, Streams(seed + 1, 0))  # what was saved is no part of this one
-        MODEL.step(again, table, streams)
+        step(half, table, Streams(seed + 1, 0))  # what was saved is no part of this one
+        step(again, table, streams)
     assert bytes_of(again) == bytes_of(whole)
     assert bytes_of(half) != bytes_of(whole)
 
@@ -88,9 +87,9 @@ def test_the_number_of_threads_changes_no_byte(seed: int, monkeypatch: pytest.Mo
         with ThreadPoolExecutor(threads) as pool:
             together, _ = ascended(table, SMALL, seed, 3, pool)
             assert bytes_of(together) == bytes_of(alone)
-            assert MODEL.bound(together, table, pool) == MODEL.bound(alone, table)
+            assert engine.bound(together, table, pool) == engine.bound(alone, table)
     new = mixed_table(np.random.default_rng(seed + 1), 520)
-    draw = MODEL.draw(alone, table)
+    draw = engine.draw(alone, table)
     with ThreadPoolExecutor(2) as pool:
         first = new_rows.fold_in(draw, SMALL, new, Streams(seed, 1))
         second = new_rows.fold_in(draw, SMALL, new, Streams(seed, 1), pool)
@@ -101,10 +100,10 @@ def test_seeds_differ_and_restarts_compare_under_the_same_normals(seed: int) -> 
     table = mixed_table(np.random.default_rng(seed), 40)
     one, two = (ascended(table, SMALL, seed + k, 3)[0] for k in (0, 1))
     assert bytes_of(one) != bytes_of(two)
-    assert MODEL.bound(one, table) == MODEL.bound(one, table)
+    assert engine.bound(one, table) == engine.bound(one, table)
     # Neither the run's seed nor how far a restart has come decides on them.
-    loaded = MODEL.load(MODEL.save(two), table, SMALL)
-    assert MODEL.bound(loaded, table) == MODEL.bound(two, table)
+    loaded = engine.load(engine.save(two), table, SMALL)
+    assert engine.bound(loaded, table) == engine.bound(two, table)
 
 
 BROKEN = {
@@ -127,26 +126,26 @@ BROKEN = {
 def test_a_broken_state_is_rejected(seed: int, name: str) -> None:
     table = mixed_table(np.random.default_rng(seed), 30)
     state, _ = ascended(table, SMALL, seed, 1)
-    arrays = dict(MODEL.save(state))
+    arrays = dict(engine.save(state))
     change, words = BROKEN[name]
     arrays[name] = change(arrays[name])
     with pytest.raises(ValueError, match=words):
-        MODEL.load(arrays, table, SMALL)
+        engine.load(arrays, table, SMALL)
     del arrays[name]
     with pytest.raises(ValueError, match=f"'{name}' is missing"):
-        MODEL.load(arrays, table, SMALL)
+        engine.load(arrays, table, SMALL)
 
 
 def test_a_state_of_other_settings_is_rejected(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 30)
-    arrays = MODEL.save(ascended(table, SMALL, seed, 1)[0])
+    arrays = engine.save(ascended(table, SMALL, seed, 1)[0])
     for config in (
         ClgpConfig(dimensions=3, inducing=5),
         ClgpConfig(dimensions=2, inducing=6),
         ClgpConfig(dimensions=2, inducing=5, kernel="rbf"),
     ):
         with pytest.raises(ValueError, match="settings"):
-            MODEL.load(arrays, table, config)
+            engine.load(arrays, table, config)
 
 
 # Iterations ------------------------------------------------------------------------------------
@@ -167,7 +166,7 @@ def test_every_row_is_taken_once_a_pass(seed: int, monkeypatch: pytest.MonkeyPat
     state, streams = ascended(table, BATCHES, seed, 0)
     assert state.n_batches == 3
     assert state.n_iterations == 12
-    done = [MODEL.step(state, table, streams).done for _ in range(12)]
+    done = [step(state, table, streams).done for _ in range(12)]
     assert done == [False] * 11 + [True]
     orders = [np.concatenate(taken[k : k + 3]) for k in range(0, 12, 3)]
     for order in orders:
@@ -180,7 +179,7 @@ def test_a_rows_first_gradient_moves_it_by_the_rate_in_any_batch(seed: int) -> N
     table = mixed_table(np.random.default_rng(seed), 40, missing=0.0)
     state, streams = ascended(table, BATCHES, seed, 1)
     before = state.places.m.copy()
-    MODEL.step(state, table, streams)
+    step(state, table, streams)
     moved = np.abs(state.places.m - before)[np.any(state.places.m != before, axis=1)]
     assert moved.shape[0] == 13
     rate = rate_at(1, state.n_iterations, BATCHES.learning_rate)
@@ -192,13 +191,13 @@ def test_a_step_tells_the_bound_it_found(seed: int, batches: bool) -> None:
     config = BATCHES if batches else SMALL
     table = mixed_table(np.random.default_rng(seed), 40)
     state, streams = ascended(table, config, seed, 9)  # a pass begins
-    fair = MODEL.bound(state, table)
+    fair = engine.bound(state, table)
     told = [
-        MODEL.step(MODEL.load(MODEL.save(state), table, config), table, Streams(k, 3)).bound
+        step(engine.load(engine.save(state), table, config), table, Streams(k, 3)).bound
         for k in range(60)
     ]
     assert abs(np.mean(told) - fair) < 4.0 * np.std(told) / 60**0.5 + 0.01 * abs(fair)
-    assert MODEL.step(state, table, streams).bound == state.bounds[-1]
+    assert step(state, table, streams).bound == state.bounds[-1]
 
 
 def test_a_step_goes_uphill_by_adam(seed: int) -> None:
@@ -254,7 +253,7 @@ def test_a_curve_is_followed_where_the_linear_kernel_is_not(seed: int) -> None:
     for kernel in ("both", "linear"):
         config = ClgpConfig(dimensions=2, inducing=20, iterations=120, kernel=kernel)
         state, _ = ascended(table, config, seed, 120)
-        mean = MODEL.draw(state, table).law(slice(None)).mean.mean(axis=1)
+        mean = engine.draw(state, table).law(slice(None)).mean.mean(axis=1)
         errors[kernel] = np.sqrt(np.mean((mean - y)[hidden] ** 2))
     assert errors["both"] < 0.7 * errors["linear"]
 
@@ -268,10 +267,10 @@ def test_xor_is_told_by_the_restart_of_fewer_dimensions_and_not_by_a_line(seed: 
     perplexity = {}
     for kernel, n in (("both", 150), ("linear", 50)):
         streams, config = Streams(seed, 3), ClgpConfig(iterations=n, kernel=kernel)
-        state = MODEL.start(table, config, streams, 3)
+        state = engine.start(table, config, streams, 3)
         for _ in range(n):
-            MODEL.step(state, table, streams)
-        p = MODEL.draw(state, table).law(slice(100, 104)).column(2).p[range(4), bits[:, 2]]
+            step(state, table, streams)
+        p = engine.draw(state, table).law(slice(100, 104)).column(2).p[range(4), bits[:, 2]]
         perplexity[kernel] = np.exp(-np.mean(np.log(p)))
     assert perplexity["both"] < 1.5
     assert perplexity["linear"] > 1.9
@@ -282,11 +281,11 @@ def test_only_an_ascent_that_is_level_has_converged(seed: int) -> None:
     state, _ = ascended(table, SMALL, seed, 1)
     rng = np.random.default_rng(seed)
     state.bounds = list(-100.0 + rng.normal(size=200))
-    assert MODEL.converged(state)
-    assert MODEL.warnings(state) == []
+    assert engine.converged(state)
+    assert engine.warnings(state) == []
     state.bounds = list(np.linspace(-300.0, -100.0, 200) + rng.normal(size=200))
-    assert not MODEL.converged(state)
-    assert "iterations" in MODEL.warnings(state)[0]
+    assert not engine.converged(state)
+    assert "iterations" in engine.warnings(state)[0]
 
 
 # Starts ----------------------------------------------------------------------------------------
@@ -328,17 +327,17 @@ def test_later_restarts_are_shaken(seed: int) -> None:
 def test_restarts_differ_in_penalty_and_dimensions_and_each_is_read_back(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 40)
     config = ClgpConfig(iterations=3)
-    states = [MODEL.start(table, config, Streams(seed, c), c) for c in range(4)]
+    states = [engine.start(table, config, Streams(seed, c), c) for c in range(4)]
     assert [state.first_penalty for state in states] == [1.0, 0.1, 1.0, 0.1]
     assert [state.places.m.shape[1] for state in states] == [3, 3, 3, 1]
     for state in states:
-        again = MODEL.load(MODEL.save(state), table, config)
+        again = engine.load(engine.save(state), table, config)
         assert again.first_penalty == state.first_penalty
         assert again.places.m.tobytes() == state.places.m.tobytes()
     fixed = ClgpConfig(iterations=3, dimensions=3)
-    assert MODEL.start(table, fixed, Streams(seed, 3), 3).places.m.shape[1] == 3
+    assert engine.start(table, fixed, Streams(seed, 3), 3).places.m.shape[1] == 3
     with pytest.raises(ValueError, match="not of the settings' dimensions"):
-        MODEL.load(MODEL.save(states[3]), table, fixed)
+        engine.load(engine.save(states[3]), table, fixed)
 
 
 def test_restarts_near_the_best_predict_together_and_others_hardly() -> None:
@@ -435,7 +434,7 @@ def test_tables_of_any_shape_ascend(seed: int, shape: tuple[int, int]) -> None:
     config = ClgpConfig(iterations=3)
     state, _ = ascended(table, config, seed, 3)
     assert np.isfinite(state.bounds).all()
-    assert MODEL.draw(state, table).law(slice(None)).mean.shape == (shape[0], 16, shape[1])
+    assert engine.draw(state, table).law(slice(None)).mean.shape == (shape[0], 16, shape[1])
 
 
 def test_columns_that_say_nothing_do_no_harm(seed: int) -> None:
@@ -447,7 +446,7 @@ def test_columns_that_say_nothing_do_no_harm(seed: int) -> None:
     )
     state, _ = ascended(table, SMALL, seed, 5)
     assert np.isfinite(state.bounds).all()
-    assert MODEL.draw(state, table).law(slice(None)).mean.shape == (20, 16, 3)
+    assert engine.draw(state, table).law(slice(None)).mean.shape == (20, 16, 3)
 
 
 def test_gradients_reach_what_they_are_for(seed: int) -> None:

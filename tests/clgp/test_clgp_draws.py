@@ -17,14 +17,15 @@ from clgp_tables import (
 from scipy.special import ndtr
 from scipy.stats import chi2, t
 
-from glfm_cli.latent.clgp import ClgpConfig, ClgpDraw, ClgpEngine, ColumnKind, ObservedTable
+import glfm_cli.latent.clgp.engine as engine
+from glfm_cli.latent.clgp import ClgpConfig, ClgpDraw, ColumnKind, ObservedTable
+from glfm_cli.latent.clgp.ascent import step
 from glfm_cli.latent.clgp.laws import softmax_mean, spread_normals
 from glfm_cli.latent.clgp.new_rows import fold_in
 from glfm_cli.latent.clgp.parameters import Places
 from glfm_cli.links.law import NormalMixture
 from glfm_cli.streams import Streams
 
-MODEL = ClgpEngine()
 Q, M = 2, 5
 
 
@@ -64,13 +65,13 @@ def test_draws_of_the_weights_have_their_law(seed: int) -> None:
 def test_a_snapshot_is_left_alone(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 20)
     streams = Streams(seed, 0)
-    state = MODEL.start(table, ClgpConfig(dimensions=2, inducing=5, iterations=4), streams)
-    draw = MODEL.draw(state, table)
+    state = engine.start(table, ClgpConfig(dimensions=2, inducing=5, iterations=4), streams)
+    draw = engine.draw(state, table)
     before = {name: array.copy() for name, array in draw.pack().items()}
-    MODEL.step(state, table, streams)
+    step(state, table, streams)
     for name, array in draw.pack().items():
         assert np.array_equal(array, before[name])
-    other = MODEL.draw(state, table)
+    other = engine.draw(state, table)
     assert not np.array_equal(other.shared.mu, draw.shared.mu)
 
 
@@ -215,10 +216,10 @@ def fitted(seed: int) -> tuple[ClgpDraw, ObservedTable, Array]:
     table, y = planted_table(np.random.default_rng(seed), 150)
     config = ClgpConfig(dimensions=2, inducing=20, iterations=120)
     streams = Streams(seed, 0)
-    state = MODEL.start(table, config, streams)
-    while not MODEL.step(state, table, streams).done:
+    state = engine.start(table, config, streams)
+    while not step(state, table, streams).done:
         pass
-    return MODEL.draw(state, table), table, y
+    return engine.draw(state, table), table, y
 
 
 def test_new_rows_are_placed_where_the_fit_would_have(seed: int) -> None:

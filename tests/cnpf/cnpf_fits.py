@@ -7,19 +7,19 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.latent.cnpf import CnpfConfig, CnpfEngine, CnpfState, Counts
+import glfm_cli.latent.cnpf.engine as engine
+from glfm_cli.latent.cnpf import CnpfConfig, CnpfState, Counts
 from glfm_cli.streams import Streams
 
 Array = NDArray[np.float64]
-MODEL = CnpfEngine()
 
 
 def fit(
     counts: Counts, config: CnpfConfig, steps: int, seed: int = 3
 ) -> tuple[CnpfState, Streams, list[float | None]]:
     streams = Streams(seed, 0)
-    state = MODEL.start(counts, config, streams)
-    bounds = [MODEL.step(state, counts, streams).bound for _ in range(steps)]
+    state = engine.start(counts, config, streams)
+    bounds = [engine.step(state, counts, streams).bound for _ in range(steps)]
     return state, streams, bounds
 
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cnpf_fits import MODEL, fit
+from cnpf_fits import fit
 from cnpf_reference import counts_of
 from scipy.stats import nbinom
 
+import glfm_cli.latent.cnpf.engine as engine
 from glfm_cli.latent.cnpf import Cnpf, CnpfConfig, CnpfDraw, Counts
 from glfm_cli.latent.cnpf.excess import excess_of, law_without, some_cells
 from glfm_cli.latent.cnpf.prediction import fold_in, p_any, rates
@@ -28,7 +29,7 @@ def fitted(
     v = np.maximum(e, 1e-9) / np.sqrt(mean) + f
     y = rng.poisson(mean * (rng.gamma(1.0 / v, v) if e or f else 1.0))
     counts = counts_of(y, rng.random(y.shape) < 0.1)
-    return MODEL.draw(fit(counts, CONFIG, 40)[0], counts), counts
+    return engine.draw(fit(counts, CONFIG, 40)[0], counts), counts
 
 
 @pytest.mark.parametrize(("e", "f", "scale"), [(0, 0, 1), (0.8, 0, 1), (0, 0.3, 1), (0, 0.3, 100)])
@@ -106,7 +107,7 @@ def test_the_excess_is_in_every_law(seed: int) -> None:
 
 def test_a_count_alone_says_nothing_of_the_excess() -> None:
     counts = counts_of(np.pad([[1]], (0, 3)))
-    assert MODEL.draw(fit(counts, CONFIG, 10)[0], counts).excess < (0.3, 0.3)
+    assert engine.draw(fit(counts, CONFIG, 10)[0], counts).excess < (0.3, 0.3)
 
 
 def test_rows_of_known_totals_and_empty_matrices_have_no_excess() -> None:

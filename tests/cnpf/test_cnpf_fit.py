@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cnpf_fits import MODEL, Array, arrays_equal, fit, planted
+from cnpf_fits import Array, arrays_equal, fit, planted
 from cnpf_reference import MODELS, begin, counts_of, problem
 
+import glfm_cli.latent.cnpf.engine as engine
 from glfm_cli import GlfmFactorizer
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf import CnpfConfig, Counts
@@ -75,7 +76,7 @@ def test_columns_settle_by_shares_that_rest_on_other_cells(seed: int) -> None:
     config = CnpfConfig(components=3, scaled=False, correlated=False, free_pass=3)
     state = fit(counts, config, 8)[0]
     before = {name: array.copy() for name, array in save_state(state).items()}
-    draw = MODEL.draw(state, counts)
+    draw = engine.draw(state, counts)
     assert arrays_equal(save_state(state), before)
     n, w, rate = before["n"], before["w"], SHARPER * float(before["column_rate"])
     least = SHARPER * config.column_shape
@@ -131,7 +132,7 @@ def test_settling_brings_no_component_back(seed: int) -> None:
     counts = counts_of(y)
     state = fit(counts, CnpfConfig(components=4, dimensions=2), 12)[0]
     state.rows.n[:, 1] = 0.0
-    draw = MODEL.draw(state, counts)
+    draw = engine.draw(state, counts)
     share = draw.proportions().mean(axis=0)
     assert share[1] < 0.02
     assert draw.shared.w[1] < 1e-9
@@ -147,7 +148,7 @@ def test_a_fit_takes_at_most_forty_bytes_more_for_a_count_more(seed: int) -> Non
         counts = Counts.of(cell // shape[1], cell % shape[1], ones, shape)
         state = fit(counts, config, 2)[0]
         tracemalloc.reset_peak()
-        MODEL.draw(state, counts)
+        engine.draw(state, counts)
         most.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert (most[1] - most[0]) / (sizes[1] - sizes[0]) < 40.0
@@ -166,7 +167,7 @@ def test_the_number_of_threads_changes_no_byte(
         counts = counts_of(y, lost, threads)
         assert len(counts.rows.cuts) > 5
         state, _, bounds = fit(counts, config, 5)
-        found.append((save_state(state), MODEL.draw(state, counts).pack(), bounds))
+        found.append((save_state(state), engine.draw(state, counts).pack(), bounds))
     assert all(arrays_equal(found[0][i], other[i]) for other in found[1:] for i in (0, 1))
     assert found[0][2] == found[1][2] == found[2][2]
 
@@ -186,10 +187,10 @@ def test_a_saved_fit_goes_on_bit_for_bit(name: str, minibatch: int | None, seed:
         kept = {name: array.copy() for name, array in save_state(state).items()}
         streams = Streams.load(streams.save())
         state = load_state(kept, counts, config)
-        first.append(MODEL.step(state, counts, streams).bound)
+        first.append(engine.step(state, counts, streams).bound)
     assert first == bounds
     assert arrays_equal(save_state(state), save_state(whole))
-    draws = [MODEL.draw(one, counts).pack() for one in (state, whole)]
+    draws = [engine.draw(one, counts).pack() for one in (state, whole)]
     assert arrays_equal(*draws)
 
 
@@ -283,7 +284,7 @@ def test_minibatches_come_near_the_fit_of_all_rows(seed: int) -> None:
     config = CnpfConfig(**settings, minibatch=100)  # type: ignore[arg-type]
     state, _, bounds = fit(counts, config, 12 * 12)
     assert np.isfinite(np.array(bounds, dtype=float)).all()
-    draw = MODEL.draw(state, counts)
+    draw = engine.draw(state, counts)
     b = draw.mean_a / draw.mean_a.sum(axis=0)
     cosine = (a / np.linalg.norm(a, axis=0)).T @ (b / np.linalg.norm(b, axis=0))
     assert np.median(cosine.max(axis=1)) > 0.9
@@ -308,10 +309,10 @@ def test_planted_components_and_the_signs_of_their_correlations_are_found(seed: 
     counts = counts_of(y)
     config = CnpfConfig(components=10, dimensions=4, passes=60)
     streams = Streams(seed, 0)
-    state = MODEL.start(counts, config, streams)
-    while not MODEL.step(state, counts, streams).done:
+    state = engine.start(counts, config, streams)
+    while not engine.step(state, counts, streams).done:
         pass
-    draw = MODEL.draw(state, counts)
+    draw = engine.draw(state, counts)
     assert state.rows is not None
     order = np.argsort(-shares(state.rows, 10))[:4]
     b = draw.mean_a[:, order] / np.linalg.norm(draw.mean_a[:, order], axis=0)
@@ -396,7 +397,7 @@ def test_new_rows_are_predicted_better_than_by_the_unigram(name: str, seed: int)
     train = counts_of(y[:400])
     config = CnpfConfig(components=6, dimensions=2, **MODELS[name])  # type: ignore[arg-type]
     state, _, _ = fit(train, config, 30)
-    draw = MODEL.draw(state, train)
+    draw = engine.draw(state, train)
     seen, held_out = hide_columns(counts_of(y[400:]), rng.random((100, 60)) < 0.5)
     flat = perplexity(held_out, unigram_of(train)[held_out.rows.index])
     folded = fold_in(draw, seen, config)
@@ -414,7 +415,7 @@ def test_missing_pairs_say_nothing_and_zeros_do(seed: int) -> None:
     means = []
     for counts in (counts_of(y, lost), counts_of(np.where(lost, 0, y))):
         state, _, _ = fit(counts, config, 40)
-        draw = MODEL.draw(state, counts)
+        draw = engine.draw(state, counts)
         means.append(rates(draw, np.arange(200), np.full(200, column)).mean.mean())
     assert means[0] == pytest.approx(y[:, column].mean(), rel=0.3)
     assert means[1] < 0.5 * means[0]
@@ -426,7 +427,7 @@ def test_rows_and_columns_without_counts_are_kept(seed: int) -> None:
     y[:, 4] = 0
     counts = counts_of(y)
     state, _, _ = fit(counts, CnpfConfig(components=4, dimensions=2), 25)
-    draw = MODEL.draw(state, counts)
+    draw = engine.draw(state, counts)
     cells = rates(draw, np.array([3, 7]), np.array([2, 4]))
     assert np.all(cells.mean > 0.0)
     assert np.all(cells.mean < 0.5)
@@ -436,7 +437,7 @@ def test_moments_of_rates_are_those_of_their_draws(seed: int) -> None:
     y, _, _ = planted(np.random.default_rng(seed), 30, 10, 2, 20.0)
     counts = counts_of(y)
     state, _, _ = fit(counts, CnpfConfig(components=3, dimensions=2), 15)
-    draw = replace(MODEL.draw(state, counts), excess=(0.0, 0.0))
+    draw = replace(engine.draw(state, counts), excess=(0.0, 0.0))
     row, column = np.divmod(np.arange(300), 10)
     largest = np.argsort(-rates(draw, row, column).mean)[:3]
     row, column = row[largest], column[largest]

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cnpf_fits import MODEL, fit
+from cnpf_fits import fit
 from cnpf_reference import counts_of
 
+import glfm_cli.latent.cnpf.engine as engine
 from glfm_cli.latent.cnpf import CnpfConfig
 from glfm_cli.latent.cnpf.calibration import ALIKE, Factors, weights_of
 from glfm_cli.latent.cnpf.masks import hide_columns
@@ -21,7 +22,7 @@ def test_new_rows_have_the_weights_of_the_fit_times_tau(seed: int) -> None:
     rng = np.random.default_rng(seed)
     y = rng.poisson(rng.gamma(0.5, 2.0, (60, 3)) @ rng.gamma(0.4, 1.0, (3, 20)))
     counts, new = counts_of(y[:50]), counts_of(y[50:])
-    draw = MODEL.draw(fit(counts, CONFIG, 20)[0], counts)
+    draw = engine.draw(fit(counts, CONFIG, 20)[0], counts)
     heavier = draw.shared.copy()
     heavier.w = 4.0 * heavier.w
     found = fold_in(replace(draw, tau=4.0), new, CONFIG)
@@ -37,7 +38,7 @@ def test_rates_of_a_topic_model_are_drawn_for_rows_of_their_size(seed: int) -> N
     y = rng.poisson(np.array([[5.0], [40.0]] * 10) * rng.dirichlet(np.ones(8), 20))
     config = CnpfConfig(components=2, likelihood="topics")
     counts = counts_of(y)
-    draw = MODEL.draw(fit(counts, config, 15)[0], counts)
+    draw = engine.draw(fit(counts, config, 15)[0], counts)
     row, column = np.arange(20), y.argmax(axis=1)
     found, drawn = rates(draw, row, column), sample_rates(draw, row, column, 2_000, rng)
     assert found.mean == pytest.approx(drawn.mean(axis=0), rel=0.1)
@@ -54,7 +55,7 @@ def test_restarts_that_differ_by_little_of_the_bound_predict_together() -> None:
 def test_the_perplexity_of_hidden_counts_is_that_of_restarts_by_their_weights(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = counts_of(rng.poisson(rng.gamma(0.5, 2.0, (60, 3)) @ rng.gamma(0.4, 1.0, (3, 20))))
-    draws = tuple(MODEL.draw(fit(counts, CONFIG, n)[0], counts) for n in (1, 20))
+    draws = tuple(engine.draw(fit(counts, CONFIG, n)[0], counts) for n in (1, 20))
     seen, hidden = hide_columns(counts.take(np.arange(10)), rng.random((10, 20)) < 0.5)
     shares = [cell_shares(fold_in(draw, seen, CONFIG), hidden) for draw in draws]
     log_p = np.log(0.8 * shares[0] + 0.2 * shares[1])

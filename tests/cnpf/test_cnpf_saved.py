@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cnpf_fits import MODEL, Array, fit, planted
+from cnpf_fits import Array, fit, planted
 from cnpf_reference import counts_of
 
+import glfm_cli.latent.cnpf.engine as engine
 from glfm_cli.errors import GlfmError
 from glfm_cli.latent.cnpf import CnpfConfig, CnpfDraw, Counts
 from glfm_cli.latent.cnpf.prediction import fold_in, rates
@@ -24,7 +25,7 @@ def test_a_snapshot_comes_back_and_predicts_the_same(seed: int) -> None:
     counts = counts_of(y, rng.random(y.shape) < 0.1)
     config = CnpfConfig(components=3, dimensions=2)
     state, _, _ = fit(counts, config, 15)
-    draw = replace(MODEL.draw(state, counts), tau=4.0)
+    draw = replace(engine.draw(state, counts), tau=4.0)
     again = CnpfDraw.unpack(draw.pack(), SIZES)
     row, column = np.divmod(np.arange(600), 15)
     np.testing.assert_array_equal(rates(again, row, column).mean, rates(draw, row, column).mean)
@@ -50,7 +51,7 @@ def test_a_broken_snapshot_is_refused(what: str, seed: int) -> None:
     config = CnpfConfig(components=3, dimensions=2)
     state, _, _ = fit(counts, config, 2)
     name, array = BROKEN[what]
-    arrays = MODEL.draw(state, counts).pack() | {name: array}
+    arrays = engine.draw(state, counts).pack() | {name: array}
     with pytest.raises(ValueError, match=name):
         CnpfDraw.unpack(arrays, SIZES)
 

@@ -39,7 +39,6 @@ from __future__ import annotations
 from glfm_cli.latent.clgp.ascent import ClgpState
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
-from glfm_cli.latent.clgp.engine import ClgpEngine
 from glfm_cli.latent.clgp.model import Clgp
 from glfm_cli.latent.clgp.relevance import relevances
 from glfm_cli.latent.clgp.table import ColumnKind, ObservedTable, Slots
@@ -48,7 +47,6 @@ __all__ = [
     "Clgp",
     "ClgpConfig",
     "ClgpDraw",
-    "ClgpEngine",
     "ClgpState",
     "ColumnKind",
     "ObservedTable",

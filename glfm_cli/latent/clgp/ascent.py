@@ -93,12 +93,14 @@ def begun(config: ClgpConfig, shared: Shared, places: Places, first_penalty: flo
 
 
 def step(
-    state: ClgpState, table: ObservedTable, streams: Streams, pool: ThreadPoolExecutor | None
+    state: ClgpState, table: ObservedTable, streams: Streams, pool: ThreadPoolExecutor | None = None
 ) -> Progress:
     """Make one iteration, in place, and tell the bound it found, before it moved.
 
-    n = T rows of the table or batch: O(n P (6 M + 2 P + 40 S)) flops, and the cells twice;
-    memory of O(n (M + P + S)).
+    The pool works on blocks of rows, and changes no bit. n = T rows of the table or batch:
+    O(n P (6 M + 2 P + 40 S)) flops, and the cells twice; memory of O(n (M + P + S)).
+
+    Raises NumericalError: the kernel of the inducing points lost its rank.
     """
     rows, scale = _next_batch(state, streams)
     shared, places, slots = state.shared, state.places, table.slots

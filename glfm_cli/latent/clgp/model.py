@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+import glfm_cli.latent.clgp.engine as engine
 from glfm_cli.arrays import Array
-from glfm_cli.latent.clgp.ascent import ClgpState, n_iterations
+from glfm_cli.latent.clgp.ascent import ClgpState, n_iterations, step
 from glfm_cli.latent.clgp.blocks import BLOCK
 from glfm_cli.latent.clgp.columns import kinds_of, observed_table
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
-from glfm_cli.latent.clgp.engine import ClgpEngine
 from glfm_cli.latent.clgp.laws import ClgpLaw
 from glfm_cli.latent.clgp.new_rows import fold_in
 from glfm_cli.latent.clgp.relevance import relevances
@@ -25,7 +25,6 @@ from glfm_cli.latent.clgp.table import ObservedTable
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, joined
 from glfm_cli.streams import Streams
 
-ENGINE = ClgpEngine()
 MAPPED = 8  # dimensions at most that are laid out on a map
 CLOSE, SHARE = 5.0, 0.05  # nats, or share of the best bound if more, that fits of use differ by
 
@@ -52,7 +51,7 @@ class Clgp:
     def start(self, values: Values, config: ClgpConfig, streams: Streams, chain: int) -> ClgpChain:
         """Return the state that a chain, a restart, begins with."""
         table = _table_of(values)
-        state = ClgpChain(ENGINE.start(table, config, streams, chain), table)
+        state = ClgpChain(engine.start(table, config, streams, chain), table)
         _update_params(state, values)
         return state
 
@@ -62,13 +61,13 @@ class Clgp:
         Raises NumericalError: the kernel of the inducing points lost its rank.
         """
         with _pool(values, state.table) as pool:
-            progress = ENGINE.step(state.ascent, state.table, streams, pool)
+            progress = step(state.ascent, state.table, streams, pool)
         _update_params(state, values)
         return progress
 
     def draw(self, state: ClgpChain) -> ClgpDraw:
         """Return a snapshot of q."""
-        return ENGINE.draw(state.ascent, state.table)
+        return engine.draw(state.ascent, state.table)
 
     def cells_law(self, draw: ClgpDraw, rows: Rows) -> ClgpLaw:
         """Return the law of the cells of some rows, weights and places integrated."""
@@ -126,7 +125,7 @@ class Clgp:
     def score(self, state: ClgpChain, values: Values, bound: float) -> float:
         """Return the bound under normals that all restarts share."""
         with _pool(values, state.table) as pool:
-            return ENGINE.bound(state.ascent, state.table, pool)
+            return engine.bound(state.ascent, state.table, pool)
 
     def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
         """Return the softmax of bounds in units of what fits of use differ by.
@@ -142,7 +141,7 @@ class Clgp:
 
     def trace(self, state: ClgpChain) -> dict[str, float]:
         """Return how many dimensions have a part in what columns are."""
-        return ENGINE.trace(state.ascent)
+        return engine.trace(state.ascent)
 
     def join_rows(self, draws: Sequence[ClgpDraw]) -> ClgpDraw:
         """Return the draw of all rows, below each other."""
@@ -151,16 +150,16 @@ class Clgp:
 
     def warnings(self, state: ClgpChain) -> list[str]:
         """Return what a user should know of a finished restart."""
-        return ENGINE.warnings(state.ascent)
+        return engine.warnings(state.ascent)
 
     def save(self, state: ClgpChain) -> dict[str, Array]:
         """Return everything that the next iteration depends on, besides table and streams."""
-        return ENGINE.save(state.ascent)
+        return engine.save(state.ascent)
 
     def load(self, arrays: Mapping[str, Array], values: Values, config: ClgpConfig) -> ClgpChain:
         """Return the state that `save` was given; ValueError when it is none of this table."""
         table = _table_of(values)
-        return ClgpChain(ENGINE.load(arrays, table, config), table)
+        return ClgpChain(engine.load(arrays, table, config), table)
 
     def pack(self, draw: ClgpDraw) -> dict[str, Array]:
         """Return a draw as named arrays."""

@@ -28,8 +28,7 @@ from __future__ import annotations
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw
-from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.model import Cnpf
 from glfm_cli.latent.cnpf.state import CnpfState
 
-__all__ = ["Cnpf", "CnpfConfig", "CnpfDraw", "CnpfEngine", "CnpfState", "Counts"]
+__all__ = ["Cnpf", "CnpfConfig", "CnpfDraw", "CnpfState", "Counts"]

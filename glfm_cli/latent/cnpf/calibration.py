@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import softmax
 
+import glfm_cli.latent.cnpf.engine as engine
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw
-from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.prediction import cell_shares, fold_in, p_any
 from glfm_cli.latent.model import Progress
@@ -25,8 +25,6 @@ TAUS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 LEAST_VALIDATED = 3  # rows with counts, below which tau is 1
 ALIKE = 0.01  # share of the bound by which restarts differ that predict as well
 MASK = 1 << 22  # cells of new rows that are hidden or not at a time
-
-_MODEL = CnpfEngine()
 
 
 @dataclass(frozen=True)
@@ -99,12 +97,12 @@ def _ascend(
     counts: Counts, config: CnpfConfig, streams: Streams
 ) -> tuple[CnpfDraw, float, tuple[str, ...]]:
     """Return the last snapshot of a restart, its bound, and what a user should know."""
-    state = _MODEL.start(counts, config, streams)
+    state = engine.start(counts, config, streams)
     progress = Progress()
     while not progress.done:
-        progress = _MODEL.step(state, counts, streams)
+        progress = engine.step(state, counts, streams)
     bound = math.nan if progress.bound is None or progress.noisy else progress.bound
-    return _MODEL.draw(state, counts), bound, tuple(_MODEL.warnings(state, counts))
+    return engine.draw(state, counts), bound, tuple(engine.warnings(state, counts))
 
 
 def chosen_tau(

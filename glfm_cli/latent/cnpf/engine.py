@@ -29,117 +29,118 @@ NOTHING = 1e-12  # a weight
 HEAVY = 0.2  # share of the counts in the largest hundredth of the cells that hides the others
 
 
-class CnpfEngine:
-    """The mathematics of a fit, on counts alone."""
+def start(counts: Counts, config: CnpfConfig, streams: Streams) -> CnpfState:
+    """Return columns near the unigram, and rows spread over the components."""
+    rng = streams.get(START)
+    if config.minibatch_of(counts.shape[0]) == counts.shape[0]:
+        rows = start_rows(config, counts, rng)
+        return CnpfState(config, start_shared(config, counts, rng), rows)
+    shared = start_shared(config, counts, rng)
+    order = np.arange(counts.shape[0])
+    return CnpfState(config, shared, None, order=order, averages=Averages.of(config))
 
-    def start(self, counts: Counts, config: CnpfConfig, streams: Streams) -> CnpfState:
-        """Return columns near the unigram, and rows spread over the components."""
-        rng = streams.get(START)
-        if config.minibatch_of(counts.shape[0]) == counts.shape[0]:
-            rows = start_rows(config, counts, rng)
-            return CnpfState(config, start_shared(config, counts, rng), rows)
-        shared = start_shared(config, counts, rng)
-        order = np.arange(counts.shape[0])
-        return CnpfState(config, shared, None, order=order, averages=Averages.of(config))
 
-    def step(self, state: CnpfState, counts: Counts, streams: Streams) -> Progress:
-        """Make one pass over all rows, or one step from a minibatch of them.
+def step(state: CnpfState, counts: Counts, streams: Streams) -> Progress:
+    """Make one pass over all rows, or one step from a minibatch of them.
 
-        Raises NumericalError: the bound is no number, or it fell.
-        """
-        with thread_pool(counts.threads) as each:
-            if state.rows is None:
-                return self._minibatch(state, counts, streams, each)
-            return self._pass(state, counts, each)
+    Raises NumericalError: the bound is no number, or it fell.
+    """
+    with thread_pool(counts.threads) as each:
+        if state.rows is None:
+            return _minibatch(state, counts, streams, each)
+        return _pass(state, counts, each)
 
-    def _pass(self, state: CnpfState, counts: Counts, each: Each) -> Progress:
-        config, rows = state.config, state.rows
-        assert rows is not None
-        bound = run_pass(config, state.shared, rows, counts, each, state.steps)
-        rounding = rounding_of(counts)
-        _check(bound, state.bounds, rounding)
-        state.bounds = [*state.bounds, bound][-WINDOW:]
-        state.steps += 1
-        rise = bound - state.bounds[0]
-        free = config.locations_pass(counts.shape[0])
-        settled = state.steps >= free + WINDOW and len(state.bounds) == WINDOW
-        settled = settled and rise < config.tolerance * abs(bound)
-        every = config.merge_every
-        if every and state.steps > config.free_pass and (settled or state.steps % every == 0):
-            found = merge_components(config, state.shared, rows, counts, each, state.steps)
-            state.shared, state.rows, merged = found
-            settled = settled and not merged
-        last = state.steps >= config.passes_of(counts.shape[0])
-        return Progress(bound, settled or last, rounding=rounding)
 
-    def _minibatch(
-        self, state: CnpfState, counts: Counts, streams: Streams, each: Each
-    ) -> Progress:
-        config, n_rows = state.config, counts.shape[0]
-        size = config.minibatch_of(n_rows)
-        per_epoch = n_rows // size
-        epoch, place = divmod(state.steps, per_epoch)
-        if place == 0:
-            state.order = streams.get(ROWS).permutation(n_rows)
-        rows = np.sort(state.order[place * size : (place + 1) * size])
-        assert state.averages is not None
-        bound = run_minibatch(
-            config,
-            state.shared,
-            state.averages,
-            counts.take(rows),
-            n_rows,
-            rate_of(config, state.steps),
-            first=state.steps == per_epoch,
-            free=epoch > 0,
-            each=each,
+def _pass(state: CnpfState, counts: Counts, each: Each) -> Progress:
+    config, rows = state.config, state.rows
+    assert rows is not None
+    bound = run_pass(config, state.shared, rows, counts, each, state.steps)
+    rounding = rounding_of(counts)
+    _check(bound, state.bounds, rounding)
+    state.bounds = [*state.bounds, bound][-WINDOW:]
+    state.steps += 1
+    rise = bound - state.bounds[0]
+    free = config.locations_pass(counts.shape[0])
+    settled = state.steps >= free + WINDOW and len(state.bounds) == WINDOW
+    settled = settled and rise < config.tolerance * abs(bound)
+    every = config.merge_every
+    if every and state.steps > config.free_pass and (settled or state.steps % every == 0):
+        found = merge_components(config, state.shared, rows, counts, each, state.steps)
+        state.shared, state.rows, merged = found
+        settled = settled and not merged
+    last = state.steps >= config.passes_of(counts.shape[0])
+    return Progress(bound, settled or last, rounding=rounding)
+
+
+def _minibatch(state: CnpfState, counts: Counts, streams: Streams, each: Each) -> Progress:
+    config, n_rows = state.config, counts.shape[0]
+    size = config.minibatch_of(n_rows)
+    per_epoch = n_rows // size
+    epoch, place = divmod(state.steps, per_epoch)
+    if place == 0:
+        state.order = streams.get(ROWS).permutation(n_rows)
+    rows = np.sort(state.order[place * size : (place + 1) * size])
+    assert state.averages is not None
+    bound = run_minibatch(
+        config,
+        state.shared,
+        state.averages,
+        counts.take(rows),
+        n_rows,
+        rate_of(config, state.steps),
+        first=state.steps == per_epoch,
+        free=epoch > 0,
+        each=each,
+    )
+    state.steps += 1
+    done = state.steps >= config.passes_of(n_rows) * per_epoch
+    return Progress(bound, done, noisy=True)
+
+
+def draw(state: CnpfState, counts: Counts) -> CnpfDraw:
+    """Return a snapshot, columns and rows settled for forecasts."""
+    config, shared = state.config, state.shared.copy()
+    columns = columns_of(config, counts)
+    with thread_pool(counts.threads) as each:
+        if state.rows is None:
+            rows = start_new_rows(config, counts, shared.w)
+            visit_rows(rows, counts, tables_of(config, shared, counts, columns), each, ROUNDS)
+        else:
+            rows = state.rows.copy()
+        dead = shares(rows, shared.w.size) <= DEAD
+        shared.w[dead] = NOTHING  # lest shares that rest on other cells bring it back
+        rows.n[:, np.flatnonzero(dead)] = 0.0
+        config, tables = settle(config, shared, rows, counts, each)
+        visit_rows(rows, counts, tables, each, 1, mean_step=True)
+    draw = draw_of(config, shared, columns, rows, tables, counts.row_totals, config.tau)
+    return replace(draw, excess=excess_of(config, draw, counts))
+
+
+def trace(state: CnpfState) -> dict[str, float]:
+    """Return the bound, the live components, the sum of weights and their rate c."""
+    w = state.shared.w
+    own = {"weight_sum": float(w.sum()), "weight_rate": state.shared.c}
+    if state.bounds:
+        own["bound"] = state.bounds[-1]
+    if state.rows is not None:
+        live = shares(state.rows, w.size) > DEAD
+        own["components"] = float(live.sum())
+    return own
+
+
+def warnings(state: CnpfState, counts: Counts) -> list[str]:
+    """Return what a user should know of a finished fit."""
+    T, found = state.config.components, []
+    if state.rows is not None and bool(np.all(shares(state.rows, T) > DEAD)):
+        found.append(f"all {T} components are in use; the setting `components` allows more")
+    few = -(-counts.count.size // 100)
+    largest = float(np.sort(counts.count)[-few:].sum()) / max(counts.count.sum(), 1)
+    if few > 1 and largest > HEAVY:
+        found.append(
+            f"{largest:.0%} of all counts are in 1 % of the cells, which the fit is about; "
+            "with 1 + floor(log2 count) in their place every cell says about as much"
         )
-        state.steps += 1
-        done = state.steps >= config.passes_of(n_rows) * per_epoch
-        return Progress(bound, done, noisy=True)
-
-    def draw(self, state: CnpfState, counts: Counts) -> CnpfDraw:
-        """Return a snapshot, columns and rows settled for forecasts."""
-        config, shared = state.config, state.shared.copy()
-        columns = columns_of(config, counts)
-        with thread_pool(counts.threads) as each:
-            if state.rows is None:
-                rows = start_new_rows(config, counts, shared.w)
-                visit_rows(rows, counts, tables_of(config, shared, counts, columns), each, ROUNDS)
-            else:
-                rows = state.rows.copy()
-            dead = shares(rows, shared.w.size) <= DEAD
-            shared.w[dead] = NOTHING  # lest shares that rest on other cells bring it back
-            rows.n[:, np.flatnonzero(dead)] = 0.0
-            config, tables = settle(config, shared, rows, counts, each)
-            visit_rows(rows, counts, tables, each, 1, mean_step=True)
-        draw = draw_of(config, shared, columns, rows, tables, counts.row_totals, config.tau)
-        return replace(draw, excess=excess_of(config, draw, counts))
-
-    def trace(self, state: CnpfState) -> dict[str, float]:
-        """Return the bound, the live components, the sum of weights and their rate c."""
-        w = state.shared.w
-        own = {"weight_sum": float(w.sum()), "weight_rate": state.shared.c}
-        if state.bounds:
-            own["bound"] = state.bounds[-1]
-        if state.rows is not None:
-            live = shares(state.rows, w.size) > DEAD
-            own["components"] = float(live.sum())
-        return own
-
-    def warnings(self, state: CnpfState, counts: Counts) -> list[str]:
-        """Return what a user should know of a finished fit."""
-        T, found = state.config.components, []
-        if state.rows is not None and bool(np.all(shares(state.rows, T) > DEAD)):
-            found.append(f"all {T} components are in use; the setting `components` allows more")
-        few = -(-counts.count.size // 100)
-        largest = float(np.sort(counts.count)[-few:].sum()) / max(counts.count.sum(), 1)
-        if few > 1 and largest > HEAVY:
-            found.append(
-                f"{largest:.0%} of all counts are in 1 % of the cells, which the fit is about; "
-                "with 1 + floor(log2 count) in their place every cell says about as much"
-            )
-        return found
+    return found
 
 
 def _check(bound: float, before: list[float], rounding: float) -> None:

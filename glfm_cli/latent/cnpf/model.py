@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+import glfm_cli.latent.cnpf.engine as engine
 from glfm_cli.arrays import Array
 from glfm_cli.latent.capabilities import CountFactors
 from glfm_cli.latent.cnpf.calibration import chosen_tau, weights_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import TINY, CnpfDraw, factor_variance
-from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.prediction import fold_in, p_any, rates, sample_rates
 from glfm_cli.latent.cnpf.state import CnpfState, load_state, save_state
 from glfm_cli.latent.model import (
@@ -32,7 +32,6 @@ from glfm_cli.latent.model import (
 from glfm_cli.links.law import ALL, CellLaw, GammaPoisson
 from glfm_cli.streams import Streams
 
-ENGINE = CnpfEngine()
 CERTAIN = 1e15  # shape of a rate that is known
 
 
@@ -79,17 +78,17 @@ class Cnpf:
     def start(self, values: Values, config: CnpfConfig, streams: Streams, chain: int) -> CnpfChain:
         """Return the state that a restart begins with."""
         counts = counts_of(values)
-        return CnpfChain(ENGINE.start(counts, config, streams), counts)
+        return CnpfChain(engine.start(counts, config, streams), counts)
 
     def step(self, state: CnpfChain, values: Values, streams: Streams, adapt: bool) -> Progress:
         """Make one pass, or one step from a minibatch, in place."""
         if state.counts.threads != values.threads:
             state.counts = replace(state.counts, threads=values.threads)
-        return ENGINE.step(state.fit, state.counts, streams)
+        return engine.step(state.fit, state.counts, streams)
 
     def draw(self, state: CnpfChain) -> CnpfDraw:
         """Return a snapshot of q."""
-        return ENGINE.draw(state.fit, state.counts)
+        return engine.draw(state.fit, state.counts)
 
     def cells_law(self, draw: CnpfDraw, rows: Rows) -> RatesLaw:
         """Return the law of cells: gamma rates of the mean and variance that they have under q."""
@@ -144,7 +143,7 @@ class Cnpf:
 
     def trace(self, state: CnpfChain) -> dict[str, float]:
         """Return the live components, the sum of weights and their rate."""
-        return {k: v for k, v in ENGINE.trace(state.fit).items() if k != "bound"}
+        return {k: v for k, v in engine.trace(state.fit).items() if k != "bound"}
 
     def join_rows(self, draws: Sequence[CnpfDraw]) -> CnpfDraw:
         """Return the draw of all rows, below each other."""
@@ -153,7 +152,7 @@ class Cnpf:
 
     def warnings(self, state: CnpfChain) -> list[str]:
         """Return what a user should know of a finished restart."""
-        return ENGINE.warnings(state.fit, state.counts)
+        return engine.warnings(state.fit, state.counts)
 
     def save(self, state: CnpfChain) -> dict[str, Array]:
         """Return everything that the next step depends on, besides counts and streams."""
