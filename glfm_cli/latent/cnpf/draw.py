@@ -53,12 +53,6 @@ class CnpfDraw:
         """E a (I, T)."""
         return self.shared.mean(self.columns)
 
-    def proportions(self) -> Array:
-        """Return theta (U, T): the share of each component in a row's expected counts."""
-        theta = self.mean_x * self.mean_a.sum(axis=0)
-        shares: Array = theta / theta.sum(axis=1, keepdims=True)
-        return shares
-
     def correlations(self) -> Correlations:
         """Return how the components go together in rows; 0 without locations."""
         if not self.shared.l.any():
