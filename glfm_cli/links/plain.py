@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
-
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.links.observation import Params
-
-if TYPE_CHECKING:
-    from glfm_cli.encoding import EncodedColumn
-    from glfm_cli.links.config import LinkConfig
-    from glfm_cli.schema import Column
 
 
 class PlainLink:
@@ -56,30 +47,3 @@ class PlainLink:
 
     def rescale(self, params: Params, factor: float) -> None:
         """Leave the parameters alone: there are none."""
-
-
-@dataclass(frozen=True)
-class UncalibratedLink(PlainLink):
-    """A link that is the same for every column: it has no constants."""
-
-    name: str
-
-    @classmethod
-    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
-        return cls(encoded.column.name)
-
-    def constants(self) -> dict[str, Array]:
-        """Return nothing."""
-        return {}
-
-    @classmethod
-    def from_constants(
-        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
-    ) -> Self:
-        """Return the link; ValueError when there are constants."""
-        if constants:
-            raise ValueError(f"it has the constants {sorted(constants)}, expected none")
-        return cls(column.name)
-
-    def correctable(self, x: Array) -> bool:
-        return False

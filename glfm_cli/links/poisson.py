@@ -8,7 +8,7 @@ are zeros, there is nothing to calibrate, and no margin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,17 +18,20 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.links.law import CellLaw, GammaPoisson
 from glfm_cli.links.observation import Params, Summary
-from glfm_cli.links.plain import UncalibratedLink
+from glfm_cli.links.plain import PlainLink
 from glfm_cli.schema.types import EXPECTED_COUNT, LARGEST_COUNT, SMALLER_COUNT
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
     from glfm_cli.links.config import LinkConfig
+    from glfm_cli.schema import Column
 
 
 @dataclass(frozen=True)
-class PoissonCount(UncalibratedLink):
+class PoissonCount(PlainLink):
     """Counts of a matrix whose absent pairs are zeros; a model sees their values."""
+
+    name: str
 
     n_latent = 1
     discrete = False
@@ -52,7 +55,23 @@ class PoissonCount(UncalibratedLink):
                 expected=EXPECTED_COUNT,
                 hint=SMALLER_COUNT,
             )
-        return super().calibrate(encoded, config)
+        return cls(encoded.column.name)
+
+    def constants(self) -> dict[str, Array]:
+        """Return nothing: there is nothing to calibrate."""
+        return {}
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        """Return the link; ValueError when there are constants."""
+        if constants:
+            raise ValueError(f"it has the constants {sorted(constants)}, expected none")
+        return cls(column.name)
+
+    def correctable(self, x: Array) -> bool:
+        return False
 
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless cells are counts; NaN is a pair that is missing."""
