@@ -265,9 +265,6 @@ class Glfm(PlainModel):
             eta += draw.linear.U[rows] @ draw.linear.V
         return GivenLatent(eta, draw.noise, draw.spans)
 
-    def joint(self, draw: GlfmDraw, rows: Rows, rng: np.random.Generator) -> GivenLatent:
-        return self.cells_law(draw, rows)
-
     def fold_in(
         self,
         draw: GlfmDraw,
