@@ -16,7 +16,7 @@ from glfm_cli.latent.forest import ForestConfig
 from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, error_of_many
 from glfm_cli.latent.forest.lines import Lines
-from glfm_cli.latent.forest.trees import grow, law, scaled
+from glfm_cli.latent.forest.trees import Trees, grow, law, scaled
 from glfm_cli.links.law import NormalMixture, Probabilities
 
 pytestmark = pytest.mark.kernels
@@ -130,6 +130,9 @@ def test_sizes_are_found_after_some_turns_and_kept_from_then_on(
     trees = chain.keep().latent.trees
     usual = problem.config.trees
     assert trees.count.tolist() == [2 * usual, usual, usual, usual]
+    packed = trees.pack() | {"root": np.roll(trees.root, 1, axis=1)}
+    with pytest.raises(ValueError, match="'root' has gaps"):
+        Trees.unpack(packed, 4, 2000)
     ends = np.append(trees.root[:, 0], trees.feature.size)
     for d, least in enumerate(found):
         nodes = slice(ends[d], ends[d + 1])

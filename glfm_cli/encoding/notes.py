@@ -81,8 +81,9 @@ def _far_value(encoded: EncodedColumn, values: Array) -> list[str]:
     found, counts = np.unique(values, return_counts=True)
     if values.size < FEWEST_BESIDE or found.size <= FEWEST_CODED:
         return []
-    for end, rest in ((0, found[1:]), (-1, found[:-1])):
-        away = np.abs(found[end] - rest).min()
+    half = 0.5 * found  # the largest doubles differ by more than the largest
+    for end, rest in ((0, half[1:]), (-1, half[:-1])):
+        away = np.abs(half[end] - rest).min()
         if counts[end] >= FEWEST_CODED and found[end] != 0.0 and away > rest[-1] - rest[0]:
             at = f"{found[end]:.12g}"
             return [
