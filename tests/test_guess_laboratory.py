@@ -150,3 +150,16 @@ def test_rounded_small_numbers_are_no_scale() -> None:
     cells = [f"{0.01 * (1 + k % 10):.2f}" for k in range(N)]
     (column,) = guess_schema(pa.table({"SO3": cells})).schema.columns
     assert column.type == "positive"
+
+
+@pytest.mark.parametrize(
+    ("name", "top", "named"),
+    [("wind_dir", 359, True), ("Aspect", 360, True), ("strike", 90, False), ("dose", 359, False)],
+)
+def test_directions_are_said_to_lie_on_a_circle(name: str, top: int, *, named: bool) -> None:
+    cells = ["-999" if gone else str(int(x) % (top + 1)) for x, gone in zip(DEGREES, GONE)]  # noqa: B905
+    hints = guess_schema(pa.table({name: [*cells, str(top)]})).hints.get(name, [])
+    assert any("359 is next to 0" in hint for hint in hints) is named
+
+
+DEGREES = np.random.default_rng(9).uniform(0, 1e6, N)

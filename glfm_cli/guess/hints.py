@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from glfm_cli.guess.codes import is_unanswered
 from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.derived import closed_run, derived
-from glfm_cli.guess.names import is_end_of, words
+from glfm_cli.guess.names import is_direction, is_end_of, words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.skips import Filter, at_zero, skipped
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
@@ -33,6 +33,7 @@ LEAST_ROWS = 20  # of a level, in all of which a number is the same
 MOST_ELSEWHERE = 0.1  # share of that number in the rows of other levels
 LONG_WORD = 4  # letters from which a word may be what a shorter one stands for
 MOST_SHOWN = 3
+HALF_CIRCLE = 180.0  # degrees
 SAMPLE = 300  # rows in which formulas are sought
 _NEGATIONS = words("not no never nicht kein keine nie ne pas non jamais nunca niet geen não mai")
 
@@ -52,6 +53,8 @@ def hints_of(
     by_level = {i: (one.levels, one.rows) for i, one in coded}
     for name, hint in _formulas(table, verdicts):
         found[name].append(hint)
+    for i in numbers:
+        found[columns[i].name] += _direction(table.column(i), verdicts[i])
     for i in numbers[:MOST_COLUMNS]:
         found[columns[i].name] += _only_if(_coded(table.column(i), verdicts[i]), by_level, verdicts)
     return found
@@ -258,6 +261,22 @@ def _formulas(table: pa.Table, verdicts: Sequence[Verdict]) -> Iterator[tuple[st
                 f"less than {high} in all {x.size} rows of a sample where both are known; if it "
                 f"must be so in completed ones: less_than: {high}",
             )
+
+
+def _direction(column: pa.ChunkedArray, verdict: Verdict) -> list[str]:
+    """Return that degrees of a circle are one, by their name and range."""
+    if not is_direction(verdict.column.name):
+        return []
+    x = numbers_of(column)
+    x = x[np.isfinite(x)]
+    codes = [float(c.text) for c in verdict.column.missing if is_number(c.text)]
+    x = x[~np.isin(x, codes)]
+    if not x.size or x.min() < 0.0 or not HALF_CIRCLE < x.max() <= 2 * HALF_CIRCLE:
+        return []
+    return [
+        "a direction, by its name: 359 is next to 0, which models do not know; use its cosine and "
+        "sine as two columns instead, with `role: ignore` here"
+    ]
 
 
 def _no_answers(verdict: Verdict) -> list[str]:

@@ -59,6 +59,10 @@ _ELEMENT = re.compile(  # first in the name: `As`, `Zn_XRF`, `Pb.2019`, but not 
     R[be]|S[bceimnr]|T[abehil]|Yb|Z[nr]|[BCFKPSUVWY](?=[ _.(]|$))(?![a-z])""",
     re.VERBOSE,
 )
+_DIRECTION = words(
+    """aspect direction dir azimuth bearing heading strike winddir wdir winddirection windrichtung
+    richtung exposition"""
+)
 _YEAR = frozenset({"year", "yr", "yob", "birthyear"})
 
 
@@ -119,4 +123,5 @@ is_banded = partial(_has, _BANDED)
 is_share = partial(_has, _SHARE)
 is_date = partial(_has, _DATE)
 is_when = partial(_has, _WHEN)
+is_direction = partial(_has, _DIRECTION)
 is_year = partial(_has, _YEAR)
