@@ -166,3 +166,22 @@ def test_a_run_with_guessed_types_names_columns_that_some_rows_were_not_asked_fo
     guess = guess_schema(table)
     assert f"  # {hint}\n  # whole numbers" in guess.to_yaml()
     assert not [note for note in impute(table, guess.schema, **short).warnings if "asked" in note]
+
+
+def test_a_number_that_is_0_where_another_is_gets_a_condition() -> None:
+    rng = np.random.default_rng(12)
+    staff = np.where(rng.random(200) < 0.2, 0, rng.integers(1, 60, 200))
+    columns = {
+        "employees": staff,
+        "wages": staff * rng.integers(20_000, 30_000, 200),
+        "machines": np.where(staff == 0, 1, rng.integers(0, 9, 200)),  # 1 is nothing special
+        "cars": rng.integers(0, 3, 200),
+    }
+    hints = guess_schema(pa.table(columns)).hints
+    told = {k: [one for one in v if "hardly elsewhere" in one] for k, v in hints.items()}
+    n = int(np.sum(staff == 0))
+    assert told.pop("wages") == [
+        f'0 in all {n} rows where employees is "0" and hardly elsewhere; if that must be so: '
+        'only_if: "employees > 0", otherwise: "0"'
+    ]
+    assert not any(told.values())

@@ -56,7 +56,11 @@ def hints_of(
     for i in numbers:
         found[columns[i].name] += _direction(table.column(i), verdicts[i])
     for i in numbers[:MOST_COLUMNS]:
-        found[columns[i].name] += _only_if(_coded(table.column(i), verdicts[i]), by_level, verdicts)
+        coded_number = _coded(table.column(i), verdicts[i])
+        found[columns[i].name] += _only_if(coded_number, by_level, verdicts)
+        if verdicts[i].column.positive or verdicts[i].column.integral:  # of those that follow
+            zero = at_zero(columns[i].name, *coded_number)
+            by_level[i] = zero.levels, zero.rows
     return found
 
 
@@ -202,6 +206,8 @@ def _only_if(
         rest, others = rows.sum() - rows, hits.sum() - hits
         fits = (rows >= LEAST_ROWS) & (hits == rows) & (rest >= LEAST_ROWS)
         fits &= others <= MOST_ELSEWHERE * rest
+        if verdicts[i].column.numeric:  # of which only 0 may say that there is nothing
+            fits[1:] = False
         found += [(int(rows[k]), i, levels[k]) for k in np.flatnonzero(fits)]
     if not found or not is_number(text):
         return []
@@ -209,6 +215,8 @@ def _only_if(
     name = verdicts[i].column.name
     word = name if name.isidentifier() else f"`{name}`"
     condition = f"{word} != {json.dumps(level, ensure_ascii=False)}"
+    if verdicts[i].column.numeric:
+        condition = f"{word} > 0"
     if not re.fullmatch(r'\w+ != "[\w ]+"', condition):
         condition = quoted(condition)
     entry = f"only_if: {condition}, otherwise: {quoted(text)}"

@@ -60,8 +60,8 @@ _ELEMENT = re.compile(  # first in the name: `As`, `Zn_XRF`, `Pb.2019`, but not 
     re.VERBOSE,
 )
 _DIRECTION = words(
-    """aspect direction dir azimuth bearing heading strike winddir wdir winddirection windrichtung
-    richtung exposition"""
+    """aspect direction dir azimuth bearing heading winddir wdir winddirection windrichtung richtung
+    exposition"""
 )
 _YEAR = frozenset({"year", "yr", "yob", "birthyear"})
 
