@@ -163,3 +163,16 @@ def test_directions_are_said_to_lie_on_a_circle(name: str, top: int, *, named: b
 
 
 DEGREES = np.random.default_rng(9).uniform(0, 1e6, N)
+
+
+@pytest.mark.parametrize("name", ["landcover_2019", "Land_Use", "CLC 2018", "Facies"])
+def test_codes_of_land_and_rock_are_categories(name: str) -> None:
+    cells = [("11", "21", "31", "41")[k] for k in np.resize(CALLS + GONE, N)]
+    (column,) = guess_schema(pa.table({name: cells})).schema.columns
+    assert column.type == "categorical"
+
+
+@pytest.mark.parametrize("word", ["< LOD", "b.d.l.", "<DL"])
+def test_words_for_below_a_limit_ask_for_it(word: str) -> None:
+    cells = [word if x < 4 else f"{x:.2f}" for x in LEVELS]
+    assert "write the limit, <0.05" in guess_schema(pa.table({"lead": cells})).reasons["lead"]

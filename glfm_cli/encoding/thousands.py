@@ -18,6 +18,7 @@ from glfm_cli.io.row_notes import RowsNote
 
 LEAST_ROWS = 50  # in which both are known
 MOST_COLUMNS = 30
+SAMPLE = 2_000  # rows that show how columns go together
 MOST_ROWS = 100_000  # of larger tables every other row, or fewer, is looked at
 THOUSAND = 3.0  # log10
 AWAY = 1.2  # log10, at least, of one of two numbers that are 3 apart, from its column's median
@@ -74,8 +75,9 @@ def _hits(difference: Array) -> Array:
     none = np.zeros(difference.size, dtype=bool)
     if known.size < LEAST_ROWS:
         return none
-    centre = np.median(known)
-    spread = max(1.4826 * float(np.median(np.abs(known - centre))), RAREST)
+    some = known[:: -(-known.size // SAMPLE)]
+    centre = np.median(some)
+    spread = max(1.4826 * float(np.median(np.abs(some - centre))), RAREST)
     if spread > WIDEST:
         return none
     with np.errstate(invalid="ignore"):

@@ -95,6 +95,7 @@ NO_QUESTION_WORDS = words("inapplicable inap inap. iap entfällt") | {
 # A value that is there and was not measured, below a limit that the word does not say.
 BELOW_WORDS = words("nd n.d. bdl blq bloq bql bll lloq lod loq") | {
     *words("<lloq <loq <lod <mdl <rl <dl undetected undetermined undetectable"),
+    *("< lloq", "< loq", "< lod", "< mdl", "< rl", "< dl", "b.d.l.", "b.d.", "below dl"),
     *("not detected", "below lod", "below loq", "below detection limit", "nicht nachweisbar"),
     *("non détecté", "no detectado", "n.n."),
 }

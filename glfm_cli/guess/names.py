@@ -26,8 +26,10 @@ _CODE = words(
     """code codes type kind class category cat group region district zone state country zip zipcode
     postcode fips race ethnicity ethnic sex gender status species site centre center arm treatment
     trt rx siteid centreid centerid invid hospital school sch cluster sector industry occupation
-    marital month weekday quarter target label"""
+    marital month weekday quarter target label landcover landuse lulc clc lithology facies
+    lithofacies geology biome ecoregion landform"""
 )
+_LAND = re.compile(r"land[\W_]?(cover|use)(?![a-z])", re.IGNORECASE)
 _NUMBERED_CODE = frozenset({"code", "codes", "zip", "zipcode", "postcode", "fips"})
 _SCALE = words(
     """score scale grade stage rating rate level likert satisfaction agreement severity rank quality
@@ -116,7 +118,11 @@ def is_number_of_one(name: str) -> bool:
     return _ENDS_AS_NUMBER.fullmatch(name) is not None
 
 
-is_code = partial(_has, _CODE)
+def is_code(name: str) -> bool:
+    """Return whether a name is that of codes of categories."""
+    return _has(_CODE, name) or _LAND.match(name) is not None
+
+
 is_numbered_code = partial(_has, _NUMBERED_CODE)
 is_scale = partial(_has, _SCALE)
 is_banded = partial(_has, _BANDED)
