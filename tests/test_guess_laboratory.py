@@ -146,6 +146,12 @@ def test_a_code_for_missing_is_no_limit_of_detection(name: str, code: str, least
     assert column.missing == (MissingCode(code),)
 
 
+def test_a_number_above_others_is_no_limit_of_detection() -> None:
+    cells = ["-4.5" if gone else f"{x:.2f}" for x, gone in zip(LEVELS, GONE, strict=True)]
+    (column,) = guess_schema(pa.table({"As_ppm": cells})).schema.columns
+    assert column.censored_below is None
+
+
 def test_rounded_small_numbers_are_no_scale() -> None:
     cells = [f"{0.01 * (1 + k % 10):.2f}" for k in range(N)]
     (column,) = guess_schema(pa.table({"SO3": cells})).schema.columns
