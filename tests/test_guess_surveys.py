@@ -176,7 +176,7 @@ def test_a_number_that_is_0_where_another_is_gets_a_condition() -> None:
         "wages": staff * rng.integers(20_000, 30_000, 200),
         "machines": np.where(staff == 0, 1, rng.integers(0, 9, 200)),  # 1 is nothing special
         "cars": rng.integers(0, 3, 200),
-        "code": np.where(staff > 0, 7, rng.integers(10, 60, 200)),  # one where it is above 0
+        "noise": np.where(staff > 0, 7, rng.integers(10, 60, 200)),  # one where it is above 0
     }
     hints = guess_schema(pa.table(columns)).hints
     told = {k: [one for one in v if "hardly elsewhere" in one] for k, v in hints.items()}
