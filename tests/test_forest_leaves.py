@@ -139,6 +139,17 @@ def test_sizes_are_found_after_some_turns_and_kept_from_then_on(
         assert trees.size[nodes][trees.feature[nodes] < 0].min() == least
 
 
+def test_how_wide_laws_of_a_column_are_is_no_matter_of_the_trees_of_others() -> None:
+    z, seen, kinds = columns("numbers", 0.3)
+    config, rng = ForestConfig(), np.random.default_rng(0)
+    trees = grow(z, seen, kinds, range(4), np.array([16, 8, 8, 8]), 2, np.full(4, 3), config, rng)
+    fewer = trees.root.copy()
+    fewer[0, 8:] = -1
+    one, other = (scaled(t, z, seen, kinds, 1.0) for t in (trees, replace(trees, root=fewer)))
+    assert one.scale[0] != other.scale[0]
+    np.testing.assert_array_equal(one.scale[1:], other.scale[1:])
+
+
 def test_a_size_that_is_set_holds_in_every_column() -> None:
     chain = chains.start(prepare(table_of(), TYPES, model="forest", settings={"least": 5})[0], 1, 0)
     for _ in range(3):

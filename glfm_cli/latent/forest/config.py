@@ -45,7 +45,7 @@ class ForestConfig:
     def __post_init__(self) -> None:
         require_whole(
             self,
-            trees=(2, 1000),
+            trees=(3, 1000),
             moving=(1, 1000),
             questions=(1, 1_000_000),
             thresholds=(1, 1000),
@@ -53,8 +53,9 @@ class ForestConfig:
             rows=(1, 1 << 24),
         )
         most = self.trees - 1
-        expected = f"a whole number from 1 to {most}, one less than there are trees"
-        require(1 <= self.left_out <= most, "left_out", self.left_out, expected)
+        # Of one tree alone the variance of its forecast cannot be told.
+        expected = f"a whole number from 2 to {most}, one less than there are trees"
+        require(2 <= self.left_out <= most, "left_out", self.left_out, expected)
         expected = "a number above 0, at most 1"
         require_each(self, "visited together", lambda x: 0.0 < x <= 1.0, expected)
         require(0.0 < self.prior <= 1e6, "prior", self.prior, "a number above 0, at most 1e6")
