@@ -92,6 +92,7 @@ def test_a_clock_goes_in_steps() -> None:
     assert not is_clock(rng.standard_normal(100))
     assert not is_clock(np.repeat(steps, 2))
     assert not is_clock(np.where(steps > 0.5, steps, np.nan))
+    assert not is_clock(np.append(1e-200 * rng.standard_normal(99), 1e200))
 
 
 @settings(max_examples=20)

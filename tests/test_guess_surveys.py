@@ -186,3 +186,22 @@ def test_a_number_that_is_0_where_another_is_gets_a_condition() -> None:
         'only_if: "employees > 0", otherwise: "0"'
     ]
     assert not any(told.values())
+
+
+def test_a_run_with_guessed_types_names_values_that_it_takes_for_missing() -> None:
+    rng = np.random.default_rng(3)
+    age = [str(one) for one in rng.integers(20, 70, 60)]
+    age[5], age[9], age[20] = "-999", "-999", "NA"
+    agree = [("low", "middle", "high")[k % 3] for k in range(60)]
+    agree[7] = "don't know"
+    table = pa.table({"age": age, "agree": agree})
+    short = {"model": "bsvd", "chains": 1, "warmup": 3, "draws": 2}
+    done = impute(table, "auto", **short)
+    assert done.n_completed == 4
+    said = [note for note in done.warnings if "guessed" in note]
+    assert [note.split(", guessed")[0] for note in said] == [
+        "column 'age': 2 cells are -999",
+        "column 'agree': 1 cell is \"don't know\"",
+    ]
+    schema = guess_schema(table).schema
+    assert not [note for note in impute(table, schema, **short).warnings if "guessed" in note]

@@ -121,6 +121,9 @@ def test_curves_between_knots_are_those_of_scipy() -> None:
     np.testing.assert_allclose(monotone_cubic(x, y, at), CubicHermiteSpline(x, y, d)(at))
     y[10:13] = y[10]
     assert np.all(np.diff(monotone_cubic(x, y, at)) >= 0.0)
+    y -= y[10]
+    y[10:13] = 1e-309 * np.arange(3)
+    assert np.all(np.diff(monotone_cubic(x, y, at)) >= 0.0)
 
 
 @settings(max_examples=20)

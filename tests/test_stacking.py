@@ -263,6 +263,13 @@ def test_versions_come_from_candidates_by_weight() -> None:
 # Precision -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0**1000, 2.0**-1000])
+def test_the_error_in_units_of_the_sd_does_not_depend_on_the_unit(unit: float) -> None:
+    whole, sd = np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([4.0, 0.0])
+    means = ChainMeans(whole * unit, whole * unit, whole * unit, sd * unit)
+    np.testing.assert_array_equal(means.relative_error(), [0.25, 0.0])
+
+
 def test_the_error_is_that_of_a_weighted_sum_of_means(posterior: Posterior) -> None:
     stack = weighted(posterior, WEIGHTS)
     plain = (

@@ -33,10 +33,13 @@ from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, gather
 from glfm_cli.schema import Schema, read_schema
+from glfm_cli.schema.phrases import is_number
+from glfm_cli.schema.text import quoted
 from glfm_cli.settings import apply_settings
 
 MORE_CHAINS = 16
 AUTO = "auto"  # in place of a types file
+MOST_CODES = 3  # that are shown
 FEW_CELLS = 40_000  # observed, up to which there are more chains
 
 TableLike: TypeAlias = Any  # a table, a data frame, a matrix of numbers, or a path
@@ -239,14 +242,26 @@ def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
     if is_guessed(types):
         read = NamedTable(*as_table(table))
         guess = guess_schema(read)
-        notes = tuple(f"column '{name}': {hint}" for name, hint in guess.skips.items())
-        return read._replace(notes=notes), guess.schema.without_time()
+        notes = [f"column '{name}': {hint}" for name, hint in guess.skips.items()]
+        notes += [_guessed_missing(name, *codes) for name, codes in guess.codes.items()]
+        return read._replace(notes=tuple(notes)), guess.schema.without_time()
     if STANDARD == str(types) == str(table):
         raise UsageError(
             "the table and the types file are both standard input",
             hint="Give one of them as a file.",
         )
     return table, as_schema(types)
+
+
+def _guessed_missing(name: str, codes: Sequence[str], n: int) -> str:
+    """Return what to say of values of a column that are completed as if they were missing."""
+    told = (code if is_number(code) else quoted(code) for code in codes[:MOST_CODES])
+    shown = ", ".join(told) + ", ..." * (len(codes) > MOST_CODES)
+    cells = "1 cell is" if n == 1 else f"{n} cells are"
+    return (
+        f"column '{name}': {cells} {shown}, guessed to stand for missing and completed, too; "
+        "if not, write a types file with `glfm types`"
+    )
 
 
 def is_guessed(types: object) -> bool:

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glfm_cli.errors import TableError
-from glfm_cli.guess.codes import GAP_WORDS, writes_none
+from glfm_cli.guess.codes import GAP_WORDS, gap_words, writes_none
+from glfm_cli.guess.codes import declared as missing_by_file
 from glfm_cli.guess.dependence import evidence_of
 from glfm_cli.guess.hints import hints_of, notes_of, skips_of
 from glfm_cli.guess.judge import judge
@@ -45,6 +48,8 @@ class Guess:
     hints : column name to entries that it may need besides, for a person to judge
     notes : what is to be seen to in the table itself
     skips : column name to what is to be added if some rows were not asked for it
+    codes : column name to values that are guessed to stand for missing cells: which, and how many
+        cells have them; neither words that always do, nor what the file itself says to be missing
     """
 
     schema: Schema
@@ -53,6 +58,7 @@ class Guess:
     hints: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     skips: Mapping[str, str] = field(default_factory=dict)
+    codes: Mapping[str, tuple[Sequence[str], int]] = field(default_factory=dict)
 
     def to_yaml(self, source: str = "a table") -> str:
         """Return the types file, each entry with its reason as a comment.
@@ -153,7 +159,24 @@ def _guess(table: pa.Table, *, features: bool) -> Guess:
         hints_of(table, columns, verdicts),
         notes_of(table, verdicts, empty),
         skips_of(table, columns, verdicts),
+        _codes(verdicts, columns),
     )
+
+
+def _codes(
+    verdicts: Sequence[Verdict], profiles: Sequence[Profile]
+) -> dict[str, tuple[Sequence[str], int]]:
+    """Return the values guessed to stand for missing cells of a column, and how many have them."""
+    found: dict[str, tuple[Sequence[str], int]] = {}
+    for verdict, whole in zip(verdicts, profiles, strict=True):
+        codes = [code.text for code in verdict.column.missing if code.impute]
+        if not codes or not verdict.column.modelled:
+            continue
+        guessed = np.asarray(pc.is_in(whole.texts, value_set=pa.array(codes, pa.string())))
+        column = whole.keep(guessed & ~gap_words(whole) & ~missing_by_file(whole))
+        if column.n_distinct:
+            found[column.name] = column.words(), column.n_observed
+    return found
 
 
 def _schema(verdicts: Sequence[Verdict], profiles: Sequence[Profile]) -> Schema:

@@ -31,8 +31,10 @@ class ChainMeans(NamedTuple):
         n_chains = self.whole.shape[0]
         if n_chains < 2:
             return np.full(self.sd.size, np.nan)
-        error = np.std(self.whole, axis=0, ddof=1) / np.sqrt(n_chains)
-        return np.where(self.sd > 0, error / np.where(self.sd > 0, self.sd, 1.0), 0.0)
+        sd, places = np.frexp(np.where(self.sd > 0, self.sd, 1.0))
+        whole = np.ldexp(self.whole, -places)  # by powers of two, so that squares do not overflow
+        error = np.std(whole, axis=0, ddof=1) / np.sqrt(n_chains)
+        return np.where(self.sd > 0, error / sd, 0.0)
 
 
 def ends_of_halves(posterior: Posterior) -> list[tuple[int, int, int]]:

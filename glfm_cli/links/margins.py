@@ -298,7 +298,7 @@ def monotone_cubic(x: Array, y: Array, at: Array) -> Array:
     SciPy has them, too, in a package that takes longer to import than small tables to read.
     """
     h, slope = np.diff(x), np.diff(y) / np.diff(x)
-    with np.errstate(divide="ignore"):  # flat pieces have flat ends
+    with np.errstate(divide="ignore", over="ignore"):  # flat pieces have flat ends
         a, b = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
         inner = (a + b) / (a / slope[:-1] + b / slope[1:])
     d = np.concatenate([slope[:1], inner, slope[-1:]])
