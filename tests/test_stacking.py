@@ -501,23 +501,3 @@ def test_without_hidden_cells_every_chain_counts_the_same() -> None:
     assert done.to_dict()["candidates"] == pytest.approx(equal, abs=1e-4)
     alone = impute(table_of(), TYPES, **{**options, "model": "mixture"})
     assert "candidates" not in alone.to_dict()
-
-
-def test_a_fit_from_before_the_linear_candidate_is_read(tmp_path: Path) -> None:
-    fit = tmp_path / "old.glfm"
-    options = {"model": "auto", "chains": 4, "warmup": 5, "draws": 8, "thin": 1, "threads": 1}
-    impute(table_of(), TYPES, settings={"linear": 0}, save=fit, **options)
-    new = impute(table_of(), fit=fit)
-    path = fit / "run.json"
-    content = json.loads(path.read_text())
-    assert content["model_settings"].pop("linear") == 0
-    weights = content["recalibration"]["weights"]
-    assert {row.pop() for row in weights} == {0.0}
-    path.write_text(json.dumps(content))
-    old = impute(table_of(), fit=fit)
-    assert old.table.equals(new.table)
-    assert load_fit(fit).config == MODELS["auto"].Config(linear=0)
-    assert {row.pop() for row in weights} != {0.0}
-    path.write_text(json.dumps(content))
-    with pytest.raises(StoreError, match="weights of each column"):
-        load_fit(fit)

@@ -379,21 +379,14 @@ class _Reader:
             return None
         shape = (len(self.content["modelled"]),)
         model = MODELS.get(self.text("model"))
-        n = new = 0
-        if isinstance(model, Candidates):
-            n = len(model.candidates)
-            new = len(_before(model.Config()).keys() - self.mapping("model_settings"))
+        n = len(model.candidates) if isinstance(model, Candidates) else 0
         try:
             exponents = np.array(value["exponents"], dtype=np.float64)
             tilts = np.array(value["tilts"], dtype=np.float64)
-            log_sds = np.array(value.get("log_sds", np.zeros((*shape, 2))), dtype=np.float64)
+            log_sds = np.array(value["log_sds"], dtype=np.float64)
             weights = np.array(value["weights"], dtype=np.float64) if n else np.ones((*shape, n))
         except (AttributeError, TypeError, ValueError, KeyError):
             exponents = tilts = log_sds = weights = np.empty(0)
-        if exponents.shape == shape and tilts.shape in ((*shape, 2), (*shape, 4)):
-            # Once they were alike at all sds, and once there were two of them.
-            older = Recalibration.alike(exponents, np.pad(tilts, ((0, 0), (0, 4 - tilts.shape[1]))))
-            exponents, tilts = older.exponents, older.tilts
         found = exponents, tilts, log_sds
         expected = (*shape, 2), (*shape, KNOTS, 4), (*shape, 2)
         whole = tuple(one.shape for one in found) == expected
@@ -402,10 +395,9 @@ class _Reader:
             raise self.wrong("recalibration", value, "exponents, tilts and sds of every column")
         if not n:
             return Recalibration(*found)
-        stacked = weights.shape == (*shape, n - new) and np.all(weights >= 0)
+        stacked = weights.shape == (*shape, n) and np.all(weights >= 0)
         if not (stacked and np.allclose(weights.sum(axis=1), 1.0)):
             raise self.wrong("recalibration", value, "weights of each column that add up to 1")
-        weights = np.pad(weights, ((0, 0), (0, new)))
         return Recalibration(*found, weights)
 
     def matrix(self) -> MatrixHeader | None:
@@ -427,10 +419,10 @@ class _Reader:
             raise self.wrong(name, str(error), expected) from None
 
     def settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the configurations, every field of which must be given that there was then."""
+        """Return the configurations, every field of which must be given."""
         entries: dict[str, object] = {}
         for label, config in defaults.items():
-            mapping = {**_before(config), **self.mapping(label)}
+            mapping = self.mapping(label)
             names = {field.name for field in fields(config)}
             if mapping.keys() != names:
                 odd = sorted(mapping.keys() ^ names)
@@ -478,12 +470,6 @@ class _Reader:
             raise self.wrong("style", str(error), "how numbers are written") from None
         modelled = item["name"], item["type"], index, tuple(levels or ())
         return Modelled(*modelled, follows, group_level, style)
-
-
-def _before(config: Any) -> Mapping[str, object]:
-    """Return what settings were, before there were such settings, that fits may not have."""
-    before: Mapping[str, object] = getattr(config, "BEFORE", {})
-    return before
 
 
 def _typed(column: Column, modelled: Modelled) -> Column:

@@ -90,17 +90,6 @@ def test_a_kept_fit_knows_its_indicators(classify: Any, desk: Any, here: Any) ->
     assert all(row["lab"] for row in filled)
 
 
-def test_fits_from_before_there_were_indicators_are_read(
-    classify: Any, desk: Any, here: Any
-) -> None:
-    assert classify("--save", "kept.glfm").status == 0
-    header = desk.folder / "kept.glfm" / "run.json"
-    content = json.loads(header.read_text())
-    del content["model_settings"]["indicators"]
-    header.write_text(json.dumps(content))
-    assert here("classify", "new.csv", "--fit", "kept.glfm").status == 0
-
-
 def test_indicators_of_alike_gaps_are_one_feature() -> None:
     nan = np.nan
     x = np.array([1.0, nan, 2.0, nan])

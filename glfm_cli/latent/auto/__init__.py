@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +40,6 @@ class AutoConfig:
     bsvd: int = 0
     forest: int = 3
     linear: int = 2
-
-    BEFORE: ClassVar[Mapping[str, int]] = {"linear": 0}  # of fits from before there was a setting
 
     def __post_init__(self) -> None:
         require_whole(self, **{one.name: (0, MOST) for one in fields(self)})

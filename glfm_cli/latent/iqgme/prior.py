@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -81,8 +80,6 @@ class IqgmeConfig:
     inference: Literal["variational", "gibbs"] = "variational"
     sweeps: int = 400
     draws: int = 20
-
-    BEFORE: ClassVar[Mapping[str, bool]] = {"indicators": False}  # of fits without the setting
 
     def __post_init__(self) -> None:
         from_1 = (1, None)
