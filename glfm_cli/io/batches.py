@@ -22,7 +22,7 @@ from glfm_cli.io.formats import ARROW_FILE, CSV_LAYOUTS, Format, format_of_locat
 from glfm_cli.io.location import locate
 from glfm_cli.io.many_files import batches_of_many
 from glfm_cli.io.parquet_layout import with_layout
-from glfm_cli.io.units import units_of
+from glfm_cli.io.units import rows_below
 
 _PIECE = 4 << 20  # bytes read at once
 _FEW_ROWS = 100  # of which the top is told
@@ -157,10 +157,10 @@ def _of_csv(stream: IO[bytes], layout: str, n_rows: int, file: str) -> Iterator[
     ends = row_ends(body, newline)
     few = int(ends[min(ends.size, _FEW_ROWS) - 1]) + 1 if ends.size else len(body)
     first = read_csv(mark + text[: skipped + few], layout, file, {})
-    units, dialect = bool(units_of(first)), dialect_of(first)
-    header = int(ends[int(units)]) + 1 if ends.size > units else len(body)
+    below, dialect = len(rows_below(first)), dialect_of(first)
+    header = int(ends[below]) + 1 if ends.size > below else len(body)
     top, known = head[: len(mark) + skipped + header], Top(
-        skipped, delimiter, units, dialect is not None and dialect.row_names
+        skipped, delimiter, below, dialect is not None and dialect.row_names
     )
     done = 0
     single = delimiter.encode() not in body[:header]

@@ -22,7 +22,7 @@ from glfm_cli.io.csv_split import (
 from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, encoding_of, find_header, sniff_delimiter
 from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
 from glfm_cli.io.formats import check_is_text
-from glfm_cli.io.units import SAMPLE, has_row_below, with_units
+from glfm_cli.io.units import SAMPLE, count_rows_below, with_rows_below
 
 MOST_NOTES = 20  # lines under a table that may be notes
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
@@ -31,13 +31,13 @@ MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets nee
 class Top(NamedTuple):
     """What is known of a text whose rows come in parts, each under the same header.
 
-    skipped : bytes above the header;  units : whether a row of units or labels is below it
+    skipped : bytes above the header;  below : rows of units, labels or ids of questions below it
     row_names : whether the header has no field for the first column
     """
 
     skipped: int
     delimiter: str
-    units: bool
+    below: int
     row_names: bool
 
 
@@ -72,11 +72,8 @@ def read(
     check_names(names, file)
     _check_rows(cells, n_cells, n_columns, file)
 
-    units = []
-    if known is None or known.units:
-        units = _units_row(data, cells, n_columns, n_cells, known is not None)[: len(names)]
-    first = n_columns * (2 if units else 1)
-    units_at = slice(n_columns, n_columns + len(units))
+    below = _rows_below(data, cells, n_columns, n_cells, len(names), known and known.below)
+    first = n_columns * (1 + len(below))
     buffer = np.frombuffer(data, dtype=np.uint8)
     arrays, quotings = [], []
     for j in range(len(names)):
@@ -97,7 +94,10 @@ def read(
         bom=bom,
         tail=tail,
         header=_quoting(pa.array(names[shown], pa.string()), cells.quoted[shown], delimiter),
-        units=_quoting(pa.array(units, pa.string()), cells.quoted[units_at], delimiter),
+        below=tuple(
+            _quoting(pa.array(row), cells.quoted[start : start + len(row)], delimiter)
+            for start, row in zip(range(n_columns, first, n_columns), below, strict=True)
+        ),
         new_columns=Quoting("all") if every else Quoting(),
         preamble=preamble,
         row_names=row_names,
@@ -105,7 +105,9 @@ def read(
         columns={name: q for name, q in zip(names, quotings, strict=True) if q != Quoting()},
     )
     table = with_dialect(pa.table(arrays, names=names), dialect)
-    return with_units(table, dict(zip(names, units, strict=True))) if units else table
+    if not below:
+        return table
+    return with_rows_below(table, [dict(zip(names, row, strict=True)) for row in below])
 
 
 def _has_row_names(data: bytes, cells: CellSpans) -> bool:
@@ -137,19 +139,19 @@ def _blank_columns(cells: CellSpans, n_cells: int, n_columns: int) -> int:
     return n_columns - int(filled[-1]) - 1 if filled.size else 0
 
 
-def _units_row(
-    data: bytes, cells: CellSpans, n_columns: int, n_cells: int, known: bool
-) -> list[str]:
-    """Return the cells of the row below the header when it is no row of the table, else nothing."""
-    units = [_text(data, cells, i) for i in range(n_columns, 2 * n_columns)]
-    if known:
-        return units
-    last = min(n_cells, n_columns * (2 + SAMPLE))
-    below = [
-        [_text(data, cells, i) for i in range(2 * n_columns + j, last, n_columns)]
-        for j in range(n_columns)
+def _rows_below(
+    data: bytes, cells: CellSpans, n_columns: int, n_cells: int, width: int, known: int | None
+) -> list[list[str]]:
+    """Return the rows below the header that are no rows of the table.
+
+    width : the columns with a name;  known : how many the rows are, if that is known
+    """
+    last = min(n_cells, n_columns * (1 + (SAMPLE if known is None else known)))
+    rows = [
+        [_text(data, cells, i) for i in range(start, start + width)]
+        for start in range(n_columns, last, n_columns)
     ]
-    return units if below[0] and has_row_below(units, below) else []
+    return rows[: count_rows_below(rows)] if known is None else rows
 
 
 def check_names(names: list[str], file: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from glfm_cli.errors import OutputError
 from glfm_cli.io.csv_text import BYTE_ORDER_MARKS
 from glfm_cli.io.dialect import Dialect, Quoting, rule_mask
-from glfm_cli.io.units import units_of
+from glfm_cli.io.units import rows_below
 
 ROWS_PER_BLOCK = 1 << 16
 
@@ -34,9 +35,11 @@ def csv_blocks(
         names = pa.array(table.column_names[int(left_out) :], pa.string())
         header = _quote(names, dialect.header, dialect.delimiter).to_pylist()
         yield _encode((dialect.delimiter.join(header) + line_end).encode(), dialect)
-        if units := units_of(table):
-            row = pa.array([units.get(name, "") for name in table.column_names])
-            texts = _quote(row, dialect.units, dialect.delimiter).to_pylist()
+        # Of a workbook no row has a quoting.
+        quotings = chain(dialect.below, repeat(Quoting()))
+        for cells, quoting in zip(rows_below(table), quotings, strict=False):
+            row = pa.array([cells.get(name, "") for name in table.column_names])
+            texts = _quote(row, quoting, dialect.delimiter).to_pylist()
             yield _encode((dialect.delimiter.join(texts) + line_end).encode(), dialect)
     for start in range(0, table.num_rows, ROWS_PER_BLOCK):
         block = table.slice(start, ROWS_PER_BLOCK)

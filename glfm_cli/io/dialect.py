@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from glfm_cli.io.numerals import PLAIN, Numerals
 from glfm_cli.io.row_notes import RowsNote
-from glfm_cli.io.units import labels_of, units_of
+from glfm_cli.io.units import labels_of, rows_below, units_of
 
 METADATA_KEY = b"glfm.csv"
 WRITTEN_TYPE_KEY = b"glfm.type"
@@ -60,7 +60,7 @@ class Dialect:
     bom: bool = False
     tail: str = "\n"  # after the last row
     header: Quoting = field(default_factory=Quoting)
-    units: Quoting = field(default_factory=Quoting)  # of the row below the header, if any
+    below: tuple[Quoting, ...] = ()  # of the rows below the header that are none of the table
     new_columns: Quoting = field(default_factory=Quoting)  # those added after reading
     columns: Mapping[str, Quoting] = field(default_factory=dict)
     preamble: str = ""  # above the header
@@ -96,8 +96,9 @@ def dialect_of(table: pa.Table) -> Dialect | None:
     if kept is None:
         return None
     values: dict[str, Any] = json.loads(kept)
-    for one in ("header", "units", "new_columns"):
+    for one in ("header", "new_columns"):
         values[one] = _quoting(values[one])
+    values["below"] = tuple(map(_quoting, values["below"]))
     values["columns"] = {name: _quoting(value) for name, value in values["columns"].items()}
     return Dialect(**values)
 
@@ -116,8 +117,10 @@ def notes_of(table: pa.Table) -> tuple[str, ...]:
     if lines and not dialect.preamble.lower().lstrip('"').startswith("sep="):
         above = "the line" if lines == 1 else f"the {lines} lines"
         notes.append(f"{above} above the header stand for no rows, and are written back")
-    if units_of(table):
-        what = "labels" if labels_of(table) else "units"
+    if len(rows := rows_below(table)) > 1:
+        notes.append("the two rows below the header hold labels and ids, and are written back")
+    elif rows:
+        what = "labels" if labels_of(table) else "units" if units_of(table) else "ids of questions"
         notes.append(f"the row below the header holds {what}, and is written back")
     return (*notes, *_total_note(table))
 

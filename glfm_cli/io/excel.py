@@ -22,7 +22,7 @@ from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.extras import need
 from glfm_cli.io.mixed import cells_of, mixed_column
-from glfm_cli.io.units import SAMPLE, has_row_below, units_of, with_units
+from glfm_cli.io.units import SAMPLE, count_rows_below, rows_below, with_rows_below
 
 TITLE_KEY = b"glfm.title"  # of the schema: the rows above the header
 MOST_TITLES = 20  # rows above the header that are looked for
@@ -52,10 +52,10 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     check_names(names[:width], file)
     if not body:
         raise TableError("has a header but no rows", file=file)
-    cells = [_text(cell) for cell in body[0][:width]]
-    below = [[_text(row[j]) for row in body[1 : 1 + SAMPLE]] for j in range(width)]
-    units = dict(zip(names, cells, strict=False)) if has_row_below(cells, below) else {}
-    body = body[1:] if units else body
+    top = [[_text(cell) for cell in row[:width]] for row in body[:SAMPLE]]
+    n_below = count_rows_below(top)
+    below = [dict(zip(names, row, strict=False)) for row in top[:n_below]]
+    body = body[n_below:]
     columns, fields = [], []
     for j in range(width):
         column, metadata = _column([row[j] for row in body])
@@ -64,7 +64,7 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     title = [[_text(cell) for cell in row] for row in rows[:header]]
     metadata = {TITLE_KEY: json.dumps(title).encode()} if title else None
     table = pa.table(columns, schema=pa.schema(fields, metadata=metadata))
-    return with_units(table, units) if units else table
+    return with_rows_below(table, below) if below else table
 
 
 def _rows(data: bytes, file: str, sheet: str | None) -> list[list[Any]]:
@@ -181,8 +181,7 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
             file=shown,
             hint="Write to a .parquet or .csv file.",
         )
-    units = units_of(table)
-    below = [[units.get(name) for name in table.column_names]] if units else []
+    below = [[row.get(name) for name in table.column_names] for row in rows_below(table)]
     write_rows((*title, table.column_names, *below), _rows_of(table, shown), file, shown)
 
 

@@ -1,4 +1,4 @@
-"""Units of measurement, and the row of them, or of labels, that may stand below a header."""
+"""Units of measurement, and the rows of them, or of labels, that may stand below a header."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-KEY = b"glfm.units"  # of the schema: the row of units or labels, by column
+KEY = b"glfm.units"  # of the schema: the rows of units or labels, each by column
 CURRENCIES = frozenset("$€£¥₹₩₽₺₪฿") | frozenset(
     ["R$", "US$", "USD", "EUR", "GBP", "CHF", "JPY", "INR", "kr", "Kč", "zł", "Fr.", "Rs", "Rs."]
 )
@@ -25,9 +25,10 @@ GPM MGD mgd cfm CFM scfm SCFM ppb gal day days week month °dH °Bx °Brix pH %R
 """
 UNITS = frozenset(_UNITS.split())
 _IN_BRACKETS = re.compile(r"[\[(]\s*([^\d\[\]()][^\[\]()]{0,19})\s*[\])]")
+_QUESTION_ID = re.compile(r"""\{["']ImportId["']:.*\}""")  # of Qualtrics, below the questions
 _NO_UNIT = frozenset({"", "-", "--", "—", "1", "n/a", "none", "text", "string"})
 _NUMBER = re.compile(r"(?:[<>]=?|[≤≥])?\s*[+\u2212-]?[.,]?\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?")
-SAMPLE = 50  # cells below that are looked at
+SAMPLE = 52  # rows under a header that are looked at
 FEWEST = 5  # numbers below a label, in two columns or more
 WORD = 4  # letters that a label above numbers has, as codes among them do not
 MOSTLY = 0.8  # of them are numbers in a column with a unit
@@ -95,20 +96,42 @@ def _shape(text: str) -> str:
     return re.sub(r"\d+", "0", text)
 
 
-def has_row_below(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether the cells under a header are units or labels."""
-    return is_units_row(cells, below) or is_labels_row(cells, below)
+def count_rows_below(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many of the rows under a header are no rows of the table: 0, 1 or 2.
+
+    One of units or of labels, or one of the ids of questions, which may have labels above it.
+
+    rows : the first rows under the header, equally long
+    """
+    for n in (1, 2):
+        if len(rows) > n and _are_question_ids(rows[n - 1]):
+            return n
+    below = list(zip(*rows[1:], strict=True))
+    if below and (is_units_row(rows[0], below) or is_labels_row(rows[0], below)):
+        return 1
+    return 0
 
 
-def with_units(table: pa.Table, units: Mapping[str, str]) -> pa.Table:
-    """Return the table with the row of units or labels, by column, in its metadata."""
+def _are_question_ids(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell]  # columns that were added have none
+    return bool(filled) and all(map(_QUESTION_ID.fullmatch, filled))
+
+
+def with_rows_below(table: pa.Table, rows: Sequence[Mapping[str, str]]) -> pa.Table:
+    """Return the table with the rows below its header, each by column, in its metadata."""
     metadata = dict(table.schema.metadata or {})
-    return table.replace_schema_metadata(metadata | {KEY: json.dumps(units).encode()})
+    return table.replace_schema_metadata(metadata | {KEY: json.dumps(rows).encode()})
+
+
+def rows_below(table: pa.Table) -> list[dict[str, str]]:
+    """Return the rows that stood below the header, each by column."""
+    return json.loads((table.schema.metadata or {}).get(KEY, b"[]"))
 
 
 def units_of(table: pa.Table) -> dict[str, str]:
     """Return the row of units or labels below the header, by column; empty if there was none."""
-    return json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
+    rows = rows_below(table)
+    return {} if not rows or _are_question_ids(list(rows[0].values())) else rows[0]
 
 
 def labels_of(table: pa.Table) -> dict[str, str]:

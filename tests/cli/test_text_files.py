@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from glfm_cli.io import read_table
+from glfm_cli.io.batches import read_batches
 
 TOWNS = ["", "Köln", "Rom", "Rom"]
 ROWS = "".join(f"{i};{i % 5},5;{TOWNS[i % 4]};x{i % 2}\n" for i in range(30))
@@ -111,6 +112,35 @@ def test_a_row_of_labels_is_written_back_and_is_no_row(desk, here: Callable) -> 
     stacked = desk.impute("--multiple", "2").stdout.splitlines()
     assert stacked[1] == ',,"Subject, unique",Planned arm,Baseline value,Week 12'
     assert len(stacked) == 2 + 3 * 40
+
+
+@pytest.mark.parametrize("questions", [True, False])
+def test_questions_and_their_ids_are_no_rows(desk, here: Callable, questions: bool) -> None:
+    top = "ResponseId,Q1,Q2_1,Q3\n"
+    if questions:  # of a grid they may recur
+        top += 'Response ID,How old?,"Do you agree?\n\n - Yes",How old?\n'
+    ids = '{""ImportId"":""%s"",""timeZone"":""UTC""}'
+    top += ",".join(f'"{ids % name}"' for name in ("_recordId", "QID1", "QID2_1", "QID3")) + "\n"
+    scale = ["Agree", "Neither agree nor disagree", "Disagree"]
+    rows = "".join(
+        f"R_{i:03d},{i % 9 + 20},{scale[i % 3]},{i if i % 6 else ''}\n" for i in range(40)
+    )
+    desk.put("table.csv", top + rows)
+    said = here("types", "table.csv", "-o", "types.yaml")
+    held = "rows below the header hold labels and ids" if questions else "holds ids of questions"
+    assert held in said.lines("Warning")[0]
+    types = (desk.folder / "types.yaml").read_text()
+    assert "40 rows, 4 columns" in types
+    assert "Q2_1: {type: ordinal, levels: [Disagree" in types.replace('"', "")
+    assert ('label: "How old?"' in types) is questions
+    assert desk.impute().stdout.startswith(top + "R_000,20,Agree,")
+    desk.impute("--flags", "-o", "flagged.csv")
+    again = read_table(desk.folder / "flagged.csv")
+    assert again.num_rows == 40
+    desk.impute("-o", "out.xlsx")
+    assert read_table(desk.folder / "out.xlsx").num_rows == 40
+    parts = list(read_batches(desk.folder / "table.csv", 15))
+    assert [part.num_rows for part in parts] == [15, 15, 10]
 
 
 @pytest.mark.parametrize(
