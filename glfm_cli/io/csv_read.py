@@ -21,10 +21,10 @@ from glfm_cli.io.csv_split import (
 )
 from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, encoding_of, find_header, sniff_delimiter
 from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
+from glfm_cli.io.footnotes import MIN_COLUMNS, MOST, SAMPLE, count_footnotes
 from glfm_cli.io.formats import check_is_text
-from glfm_cli.io.units import SAMPLE, count_rows_below, with_rows_below
+from glfm_cli.io.units import ROWS_LOOKED_AT, count_rows_below, with_rows_below
 
-MOST_NOTES = 20  # lines under a table that may be notes
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
 
 
@@ -66,7 +66,10 @@ def read(
         cells = _with_first_name(cells)
     n_columns = int(np.argmax(cells.last_in_row)) + 1
     names = [_text(data, cells, i) for i in range(n_columns)]
-    n_cells, tail = _without_blank_lines(data, cells, n_columns)
+    n_cells = _count_cells(cells, n_columns)
+    if known is None:
+        n_cells = _without_footnotes(data, cells, n_cells, n_columns)
+    tail = data[int(cells.ends[n_cells - 1] + cells.quoted[n_cells - 1]) :].decode()
     n_blank = _blank_columns(cells, n_cells, n_columns)
     names = names[: n_columns - n_blank]
     check_names(names, file)
@@ -146,7 +149,7 @@ def _rows_below(
 
     width : the columns with a name;  known : how many the rows are, if that is known
     """
-    last = min(n_cells, n_columns * (1 + (SAMPLE if known is None else known)))
+    last = min(n_cells, n_columns * (1 + (ROWS_LOOKED_AT if known is None else known)))
     rows = [
         [_text(data, cells, i) for i in range(start, start + width)]
         for start in range(n_columns, last, n_columns)
@@ -233,19 +236,28 @@ def _text(data: bytes, cells: CellSpans, i: int) -> str:
     return raw.replace('""', '"') if cells.quoted[i] else raw
 
 
-def _without_blank_lines(data: bytes, cells: CellSpans, n_columns: int) -> tuple[int, str]:
-    """Return the number of cells up to the last row with any, and the text behind that row.
+def _count_cells(cells: CellSpans, n_columns: int) -> int:
+    """Return the number of cells up to the last row with any.
 
     In a table of one column every line is a row, a blank one an empty cell.
     """
-    n_cells = len(cells.ends)
-    if n_columns > 1:
-        alone = cells.last_in_row & np.append(True, cells.last_in_row[:-1])
-        blank = alone & ~cells.quoted & (cells.ends == cells.starts)
-        filled = np.flatnonzero(~blank)
-        n_cells = int(filled[-1]) + 1
-    end = int(cells.ends[n_cells - 1] + cells.quoted[n_cells - 1])
-    return n_cells, data[end:].decode()
+    if n_columns == 1:
+        return len(cells.ends)
+    alone = cells.last_in_row & np.append(True, cells.last_in_row[:-1])
+    blank = alone & ~cells.quoted & (cells.ends == cells.starts)
+    return int(np.flatnonzero(~blank)[-1]) + 1
+
+
+def _without_footnotes(data: bytes, cells: CellSpans, n_cells: int, n_columns: int) -> int:
+    """Return the number of cells above notes under the table."""
+    if n_columns < MIN_COLUMNS:
+        return n_cells
+    stops = np.flatnonzero(cells.last_in_row[:n_cells])[-(MOST + SAMPLE + 1) :] + 1
+    starts, stops = stops[:-1], stops[1:]  # without the header, and a row more above
+    filled = cells.ends > cells.starts
+    counts = [int(filled[i:j].sum()) for i, j in zip(starts, stops, strict=True)]
+    n = count_footnotes([_text(data, cells, i).strip() for i in starts], counts)
+    return int(stops[-1 - n]) if n else n_cells
 
 
 def _check_rows(cells: CellSpans, n_cells: int, n_columns: int, file: str) -> None:
@@ -262,13 +274,13 @@ def _check_rows(cells: CellSpans, n_cells: int, n_columns: int, file: str) -> No
     if found == 1 and cells.ends[first] == cells.starts[first]:
         below = counts[row + 1 :]
         hint = "Delete the line."
-        if below.size <= MOST_NOTES and np.all(below != n_columns):
+        if below.size <= MOST and np.all(below != n_columns):
             lines = "line" if below.size == 1 else f"{below.size} lines"
             hint = f"Delete it, and the {lines} below it, which look like notes under the table."
         raise TableError("the line is blank", file=file, row=row, hint=hint)
     if np.all(counts[1:] == n_columns + 1):
         hint = "The header lacks one name: add it, or delete the delimiter that ends every row."
-    elif row >= counts.size - MOST_NOTES and np.all(counts[row:] < min(n_columns, 3)):
+    elif row >= counts.size - MOST and np.all(counts[row:] < min(n_columns, 3)):
         lines = "this line" if row == counts.size - 1 else f"the last {counts.size - row} lines"
         hint = f"Delete {lines}, if notes under the table; else add the missing delimiters."
     elif found > n_columns:

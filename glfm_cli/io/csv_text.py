@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from glfm_cli.io.csv_split import fields_per_row, line_end
+from glfm_cli.io.units import NUMBER, columns_of_numbers
 
 # UTF-32 first: its little-endian mark begins with that of UTF-16.
 BYTE_ORDER_MARKS = {
@@ -19,6 +20,7 @@ BYTE_ORDER_MARKS = {
 }
 MOST_TITLES = 20  # lines above the header that are looked for
 SNIFFED_BYTES = 1 << 18
+SAMPLE = 50  # lines below a title that are looked at
 EVEN_SHARE = 0.9  # of the rows below a title have as many fields as the header
 MIN_FIELDS = 3  # a row of fewer cannot be told from a title
 DELIMITERS = ",\t;|"
@@ -69,20 +71,22 @@ def find_header(data: bytes) -> tuple[int, str | None]:
     """Return where the header of a text begins, and the delimiter if a line in front names it.
 
     In front may stand `sep=;`, as Excel writes and reads it, or a title: up to 20 lines with at
-    most one filled cell above rows of at least three.
+    most one filled cell above rows of at least three, and below them one that names groups of
+    columns.
     """
     first = _SEPARATOR_LINE.match(data)
     if first is not None:
         return first.end(), first[1].decode("latin-1")
     sample, newline = _whole_rows(data), bytes([line_end(data)])
-    top = data.split(newline, MOST_TITLES + 1)[: MOST_TITLES + 1]
+    top = data.split(newline, MOST_TITLES + SAMPLE)[: MOST_TITLES + SAMPLE]
     begins = []
     for delimiter in DELIMITERS:
         counts = fields_per_row(sample, delimiter)
         usual = int(np.bincount(counts).argmax()) if counts.size else 0
         titles = 0
-        while titles < len(top) - 1 and _is_title(top[titles], delimiter):
+        while titles < min(len(top) - 1, MOST_TITLES) and _is_title(top[titles], delimiter):
             titles += 1
+        titles += _names_groups(top[titles : titles + SAMPLE], delimiter)
         if (
             usual < (MIN_FIELDS if titles else 2)
             or titles >= counts.size
@@ -98,6 +102,30 @@ def find_header(data: bytes) -> tuple[int, str | None]:
 
 def _is_title(line: bytes, delimiter: str) -> bool:
     return sum(bool(cell.strip(b' \t\r"')) for cell in line.split(delimiter.encode())) <= 1
+
+
+def _names_groups(lines: list[bytes], delimiter: str) -> bool:
+    """Return whether the first line has names of groups of columns, above that of the columns.
+
+    A group's name stands above its first column, as spreadsheets write merged cells. No header has
+    such gaps. The line below is taken for one if its words are all different, and unlike the cells
+    below them, which are numbers in two columns or more.
+    """
+    if len(lines) < 3:
+        return False
+    groups, names = (_cells(line, delimiter) for line in lines[:2])
+    width = max((j for j, name in enumerate(names, 1) if name), default=0)
+    if width < MIN_FIELDS or len(groups) != len(names) or any(groups[width:]):
+        return False
+    if all(groups[1:width]) or sum(map(bool, groups)) < 2 or any(map(NUMBER.fullmatch, groups)):
+        return False
+    rows = [row for line in lines[2:] if len(row := _cells(line, delimiter)) == len(names)]
+    columns = [[row[j] for row in rows] for j in range(width)]
+    return len(columns_of_numbers(names[:width], columns)) > 1
+
+
+def _cells(line: bytes, delimiter: str) -> list[str]:
+    return [cell.strip(' \t\r"') for cell in line.decode(errors="replace").split(delimiter)]
 
 
 def _whole_rows(data: bytes) -> bytes:

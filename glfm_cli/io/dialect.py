@@ -10,7 +10,6 @@ column's quoting is the rule that fits it best and the texts that are exceptions
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -19,18 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from glfm_cli.io.footnotes import FOOTNOTES_KEY, MOST, count_summaries
 from glfm_cli.io.numerals import PLAIN, Numerals
 from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.io.units import labels_of, rows_below, units_of
 
 METADATA_KEY = b"glfm.csv"
 WRITTEN_TYPE_KEY = b"glfm.type"
-# Words for the sum of all rows, in several languages (in lower case).
-_TOTAL = re.compile(
-    r"(grand )?totals?|sum|(gesamt)?summe|(ins)?gesamt|totale|somme|total g[eé]n[eé]ral|suma|soma|"
-    r"total geral|totaal|summa|razem|итого"
-)
-
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _ENCODINGS = {
     "cp1252": "Windows-1252",
@@ -109,40 +103,56 @@ def _quoting(values: Mapping[str, Any]) -> Quoting:
 
 def notes_of(table: pa.Table) -> tuple[str, ...]:
     """Return what a user should know of how a text file was read, one line each."""
-    dialect, notes = dialect_of(table) or Dialect(), []
+    dialect, metadata = dialect_of(table) or Dialect(), table.schema.metadata or {}
+    notes: list[str] = []
     name = _ENCODINGS.get(dialect.encoding)
     if name is not None and not dialect.bom:
         notes.append(f"the file is not UTF-8: it was read as {name}")
-    lines = len(dialect.preamble.splitlines())
-    if lines and not dialect.preamble.lower().lstrip('"').startswith("sep="):
-        above = "the line" if lines == 1 else f"the {lines} lines"
-        notes.append(f"{above} above the header stand for no rows, and are written back")
+    if not dialect.preamble.lower().lstrip('"').startswith("sep="):
+        notes += _outside(len(dialect.preamble.splitlines()), "above the header")
     if len(rows := rows_below(table)) > 1:
         notes.append("the two rows below the header hold labels and ids, and are written back")
     elif rows:
         what = "labels" if labels_of(table) else "units" if units_of(table) else "ids of questions"
         notes.append(f"the row below the header holds {what}, and is written back")
-    return (*notes, *_total_note(table))
+    lines = [line.strip(f' "{dialect.delimiter}') for line in dialect.tail.splitlines()]
+    lines += ["".join(row) for row in json.loads(metadata.get(FOOTNOTES_KEY, b"[]"))]
+    notes += _outside(len(list(filter(None, lines))), "below the table")
+    return (*notes, *_summary_note(table))
 
 
-def _total_note(table: pa.Table) -> tuple[str, ...]:
-    """Return the note that the last row looks like a total of the others, if it does."""
+def _outside(n: int, where: str) -> list[str]:
+    """Return the note, if any, on lines of a file that are no rows of the table."""
+    if n == 1:
+        return [f"the line {where} stands for no row, and is written back"]
+    return [f"the {n} lines {where} stand for no rows, and are written back"] if n else []
+
+
+def _summary_note(table: pa.Table) -> tuple[str, ...]:
+    """Return the note that the last rows look like totals or means of the others, if they do."""
     for name in table.column_names if table.num_rows > 2 else ():
         column = table[name]
         if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
             continue
-        last = str(column[-1].as_py() or "").strip()
-        if _TOTAL.fullmatch(last.casefold().rstrip(":. ")) is None:
-            continue
-        if pc.sum(pc.equal(column, column[-1])).as_py() == 1:
-            return (RowsNote(_total, (name, last), 1, [table.num_rows], only_last=True),)
+        last = [str(cell or "") for cell in column[-MOST:].to_pylist()]
+        n = count_summaries(last)
+        if n and pc.sum(pc.is_in(column, pa.array(last[-n:], column.type))).as_py() == n:
+            rows = range(table.num_rows - n + 1, table.num_rows + 1)
+            about = (name, *(cell.strip() for cell in last[-n:]))
+            return (RowsNote(_summary, about, n, rows, only_last=True),)
     return ()
 
 
-def _total(about: tuple[str, str], _: int, rows: tuple[int, ...]) -> str:
+def _summary(about: tuple[str, ...], n: int, rows: tuple[int, ...]) -> str:
+    cells = ", ".join(f"'{cell}'" for cell in about[1:])
+    if n > 1:
+        return (
+            f"the last {n} rows, from {rows[0]}, look like totals of the others "
+            f"('{about[0]}' is {cells}) and are taken for data: delete them if they are"
+        )
     return (
         f"the last row, {rows[0]}, looks like a total of the others "
-        f"('{about[0]}' is '{about[1]}') and is taken for data: delete it if it is one"
+        f"('{about[0]}' is {cells}) and is taken for data: delete it if it is one"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import itertools
 import json
 import math
 import re
@@ -21,8 +22,9 @@ import pyarrow as pa
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.extras import need
+from glfm_cli.io.footnotes import FOOTNOTES_KEY, MIN_COLUMNS, MOST, SAMPLE, count_footnotes
 from glfm_cli.io.mixed import cells_of, mixed_column
-from glfm_cli.io.units import SAMPLE, count_rows_below, rows_below, with_rows_below
+from glfm_cli.io.units import ROWS_LOOKED_AT, count_rows_below, rows_below, with_rows_below
 
 TITLE_KEY = b"glfm.title"  # of the schema: the rows above the header
 MOST_TITLES = 20  # rows above the header that are looked for
@@ -52,19 +54,31 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     check_names(names[:width], file)
     if not body:
         raise TableError("has a header but no rows", file=file)
-    top = [[_text(cell) for cell in row[:width]] for row in body[:SAMPLE]]
+    top = [[_text(cell) for cell in row[:width]] for row in body[:ROWS_LOOKED_AT]]
     n_below = count_rows_below(top)
     below = [dict(zip(names, row, strict=False)) for row in top[:n_below]]
-    body = body[n_below:]
+    body, notes = _without_footnotes(body[n_below:], width)
     columns, fields = [], []
     for j in range(width):
         column, metadata = _column([row[j] for row in body])
         columns.append(column)
         fields.append(pa.field(names[j], column.type, metadata=metadata))
     title = [[_text(cell) for cell in row] for row in rows[:header]]
-    metadata = {TITLE_KEY: json.dumps(title).encode()} if title else None
+    metadata = {TITLE_KEY: json.dumps(title).encode()} if title else {}
+    if notes:
+        metadata[FOOTNOTES_KEY] = json.dumps(notes).encode()
     table = pa.table(columns, schema=pa.schema(fields, metadata=metadata))
     return with_rows_below(table, below) if below else table
+
+
+def _without_footnotes(
+    body: list[list[Any]], width: int
+) -> tuple[list[list[Any]], list[list[str]]]:
+    """Return the rows of a table, and the rows below them that hold notes."""
+    last = [[_text(cell) for cell in row[:width]] for row in body[1:][-(MOST + SAMPLE) :]]
+    counts = [len(list(filter(None, row))) for row in last]
+    n = count_footnotes([row[0].strip() for row in last], counts) if width >= MIN_COLUMNS else 0
+    return (body[:-n], last[-n:]) if n else (body, [])
 
 
 def _rows(data: bytes, file: str, sheet: str | None) -> list[list[Any]]:
@@ -175,14 +189,16 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """
     write_rows = _write_ods if layout == "ods" else _write_xlsx
     title = json.loads((table.schema.metadata or {}).get(TITLE_KEY, b"[]"))
-    if table.num_rows + len(title) >= MOST_ROWS or table.num_columns > MOST_COLUMNS:
+    notes = json.loads((table.schema.metadata or {}).get(FOOTNOTES_KEY, b"[]"))
+    if table.num_rows + len(title) + len(notes) >= MOST_ROWS or table.num_columns > MOST_COLUMNS:
         raise OutputError(
             f"a sheet has {MOST_ROWS - 1} rows and {MOST_COLUMNS} columns at most",
             file=shown,
             hint="Write to a .parquet or .csv file.",
         )
     below = [[row.get(name) for name in table.column_names] for row in rows_below(table)]
-    write_rows((*title, table.column_names, *below), _rows_of(table, shown), file, shown)
+    rows = itertools.chain(_rows_of(table, shown), notes)
+    write_rows((*title, table.column_names, *below), rows, file, shown)
 
 
 def _rows_of(table: pa.Table, shown: str) -> Iterator[tuple[Any, ...]]:

@@ -27,8 +27,8 @@ UNITS = frozenset(_UNITS.split())
 _IN_BRACKETS = re.compile(r"[\[(]\s*([^\d\[\]()][^\[\]()]{0,19})\s*[\])]")
 _QUESTION_ID = re.compile(r"""\{["']ImportId["']:.*\}""")  # of Qualtrics, below the questions
 _NO_UNIT = frozenset({"", "-", "--", "—", "1", "n/a", "none", "text", "string"})
-_NUMBER = re.compile(r"(?:[<>]=?|[≤≥])?\s*[+\u2212-]?[.,]?\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?")
-SAMPLE = 52  # rows under a header that are looked at
+NUMBER = re.compile(r"(?:[<>]=?|[≤≥])?\s*[+\u2212-]?[.,]?\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?")
+ROWS_LOOKED_AT = 52  # under a header
 FEWEST = 5  # numbers below a label, in two columns or more
 WORD = 4  # letters that a label above numbers has, as codes among them do not
 MOSTLY = 0.8  # of them are numbers in a column with a unit
@@ -57,7 +57,7 @@ def is_units_row(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
         return False
     for cell, column in zip(cells, below, strict=True):
         filled = [text.strip() for text in column if text.strip()]
-        numbers = [text for text in filled if _NUMBER.fullmatch(text)]
+        numbers = [text for text in filled if NUMBER.fullmatch(text)]
         if unit_in(cell) is None:
             if cell.strip().casefold() not in _NO_UNIT:
                 return False
@@ -75,21 +75,32 @@ def is_labels_row(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     cells : the row under the header
     below : the cells under each of them
     """
-    labels = [cell.strip() for cell in cells]
-    if not all(any(map(str.isalpha, label)) for label in labels):
-        return False
-    if len({label.casefold() for label in labels}) < len(labels):
-        return False
-    above = []
-    for label, column in zip(labels, below, strict=True):
-        filled = [text.strip() for text in column if text.strip()]
-        if _shape(label) in map(_shape, filled):
-            return False
-        numbers = sum(_NUMBER.fullmatch(text) is not None for text in filled)
-        if numbers >= max(FEWEST, MOSTLY * len(filled)):
-            above.append(label)
+    above = [cells[j].strip() for j in columns_of_numbers(cells, below)]
     named = sum(" " in one or sum(map(str.isalpha, one)) >= WORD for one in above)
     return len(above) > 1 and 2 * named > len(above)
+
+
+def columns_of_numbers(labels: Sequence[str], below: Sequence[Sequence[str]]) -> list[int]:
+    """Return which labels stand above numbers; none where they are no labels of their columns.
+
+    All are words, of which none recurs or is like a cell below it, with whatever digits.
+
+    below : the cells under each of them
+    """
+    labels = [label.strip() for label in labels]
+    if not all(any(map(str.isalpha, label)) for label in labels):
+        return []
+    if len({label.casefold() for label in labels}) < len(labels):
+        return []
+    numbers = []
+    for j, (label, column) in enumerate(zip(labels, below, strict=True)):
+        filled = [text.strip() for text in column if text.strip()]
+        if _shape(label) in map(_shape, filled):
+            return []
+        n = sum(NUMBER.fullmatch(text) is not None for text in filled)
+        if n >= max(FEWEST, MOSTLY * len(filled)):
+            numbers.append(j)
+    return numbers
 
 
 def _shape(text: str) -> str:

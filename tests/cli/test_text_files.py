@@ -177,6 +177,94 @@ def test_a_last_row_that_looks_like_a_total_is_named(desk, here: Callable) -> No
     assert here("types", "table.csv").lines("Warning") == []
 
 
+def test_last_rows_that_look_like_totals_and_means_are_named(desk, here: Callable) -> None:
+    rows = "".join(f"{i},{i},{i * 1.5}\n" for i in range(30))
+    for names, shown in (
+        (["Mittelwert"], "the last row, 31, looks like a total of the others ('Nr'"),
+        (["Mean", "SD", "Max."], "the last 3 rows, from 31, look like totals of the others ('Nr'"),
+        (["Max"], None),
+        (["Total", "Total"], None),
+    ):
+        desk.put("table.csv", f"Nr,n,cost\n{rows}" + "".join(f"{name},3,9.5\n" for name in names))
+        said = here("types", "table.csv").lines("Warning")
+        assert [shown in line for line in said] == ([True] if shown else [])
+
+
+NOTES = ";;;\n* unsicher;;;\n1) verunreinigt;;;\n"
+
+
+@pytest.mark.parametrize("end", ["", "Mittelwert;2,5;x;3\n"])
+def test_notes_below_a_blank_line_or_a_total_are_no_rows(desk, here: Callable, end: str) -> None:
+    notes = NOTES if not end else NOTES[4:]
+    desk.put("table.csv", f"Nr;a;b;c\n{ROWS}{end}{notes}")
+    said = here("types", "table.csv", "-o", "types.yaml")
+    line = "Warning: the 2 lines below the table stand for no rows, and are written back"
+    assert line in said.lines("Warning")
+    assert f"{31 if end else 30} rows" in (desk.folder / "types.yaml").read_text()
+    assert desk.impute().stdout.endswith(notes)
+    desk.impute("--flags", "-o", "flagged.csv")
+    assert read_table(desk.folder / "flagged.csv").num_rows == (31 if end else 30)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        ";;;\nP97;;;\nP98;;;\n",  # ids of rows to come
+        ";;;\n97;;;\n",
+        ";;;\nunsicher;;;\n;;x;\n",
+        "* unsicher;;;\n",  # a row, for all that the file says
+        ";;;\nunsicher;;x;\n",
+        ";;;\nunsicher;1,5;;\n",
+        ";;;\n",
+        "Ernst;1,5;;\nunsicher;;;\n",
+    ],
+)
+def test_rows_with_little_in_them_stay_rows(desk, here: Callable, last: str) -> None:
+    desk.put("table.csv", f"Nr;a;b;c\n{'P' + ROWS[:-1].replace(chr(10), chr(10) + 'P')}\n{last}")
+    said = here("types", "table.csv")
+    assert "below the table" not in said.stderr
+    assert f"{30 + last.count(chr(10))} rows" in said.stdout
+
+
+def test_notes_below_the_table_of_a_workbook_are_written_back(desk, here: Callable) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [("Nr", "a", "b")] + [(i, i % 7, i % 5 or None) for i in range(30)]:
+        book.active.append(row)
+    book.active.append((None, None, None))
+    book.active.append(("* uncertain",))
+    book.save(desk.folder / "table.xlsx")
+    said = here("types", "table.xlsx", "-o", "types.yaml")
+    assert "the line below the table stands for no row" in said.stderr
+    assert "30 rows" in (desk.folder / "types.yaml").read_text()
+    desk.impute("-o", "out.xlsx", table="table.xlsx")
+    sheet = list(openpyxl.load_workbook(desk.folder / "out.xlsx").active.values)
+    assert len(sheet) == 33
+    assert sheet[-1][0] == "* uncertain"
+    assert sheet[-2][0] is None
+
+
+def test_names_of_groups_of_columns_stand_above_the_header(desk, here: Callable) -> None:
+    top = "Labor;;;\nProbe;Metalle;;\nNr;Pb;Art;Zn\n"
+    rows = "".join(f"{i};{i % 5},5;{TOWNS[i % 4]};{i % 7}\n" for i in range(30))
+    desk.put("table.csv", (top + rows).encode("cp1252"))
+    said = here("types", "table.csv", "-o", "types.yaml")
+    assert "the 2 lines above the header stand for no rows" in said.stderr
+    assert desk.impute().output.decode("cp1252").startswith(top + "0;0,5;")
+    for first, last in (  # of rows below a header that lacks a name
+        ("A;B;C;", 2),
+        ("x0;ND;z;NQ", 2),
+        ("1;ND;z;NQ", 2),
+        ("A;ND;z;ND", 2),
+        ("A;ND;z;NQ", "w"),
+    ):
+        rows = "".join(f"x{i};{i};y;{last}\n" for i in range(9))
+        desk.put("table.csv", f"Nr;;Art;Zn\n{first}\n{rows}")
+        said = here("types", "table.csv")
+        assert said.status == 2
+        assert "column 2 of 4 has no name" in said.stderr
+
+
 def test_notes_under_a_table_are_told_from_rows(desk, here: Callable) -> None:
     desk.put("table.csv", "a,b\n1,x\n2,y\n\n* above the limit\n")
     said = here("types", "table.csv")
