@@ -16,6 +16,7 @@ from glfm_cli.arrays import Array, Groups
 from glfm_cli.completion import prepare
 from glfm_cli.encoding import encode, first_of_group, settle, with_known
 from glfm_cli.encoding.group_level import is_group_level
+from glfm_cli.guess.skips import is_known_once
 from glfm_cli.inference.hidden_cells import TIMES, _chosen, without_cells
 from glfm_cli.inference.sampling import sample
 from glfm_cli.schema import Schema
@@ -66,6 +67,30 @@ def test_rows_of_a_group_get_one_value_in_every_version() -> None:
     assert np.ptp(drawn, axis=0).max() > 0  # of a school that says nothing nothing is certain
     said = "'size', 'rural': constant within each group, and completed so"
     assert found.warnings.count(said) == 1
+
+
+def test_a_column_known_in_one_row_of_each_group_is_named() -> None:
+    table, true = schools()
+    first = np.arange(len(true["size"])) % 6 == 2
+    late = {
+        "once": (first, True),
+        "rarely": (first & (true["school"] % 3 == 0), False),
+        "twice": (first | (np.arange(first.size) == 0), False),
+    }
+    for name, (known, named) in late.items():
+        one = table.append_column(name, pa.array(true["size"], mask=~known))
+        types = {"columns": {**TYPES["columns"], name: "count"}}
+        warnings = impute(one, types, **SHORT).warnings
+        begins = f"'{name}': known in one row of each group, and completed in its other rows"
+        assert sum(said.startswith(begins) for said in warnings) == named
+
+
+def test_rows_without_others_in_their_group_say_nothing_of_it() -> None:
+    alone, pairs = np.arange(20), np.repeat(np.arange(20, 40), 2)
+    group = np.concatenate([alone, pairs])
+    for n, expected in ((9, False), (12, True)):
+        there = np.isin(np.arange(60), [*range(20), *range(20, 20 + 2 * n, 2)])
+        assert is_known_once(there, group) is expected
 
 
 def test_uncertainty_is_that_of_the_group() -> None:

@@ -55,6 +55,30 @@ def test_who_was_not_asked_is_told_by_another_column(not_asked: str | None) -> N
     assert found["pension"].startswith(f"no value in all {n} rows where works is never; ")
 
 
+def test_what_is_known_in_one_row_of_each_patient_is_told() -> None:
+    rng = np.random.default_rng(4)
+    visit = np.tile([1, 2, 3], N // 3)
+
+    def until(last: int, values: np.ndarray) -> list[str | None]:
+        return [str(x) if v <= last else None for x, v in zip(values, visit, strict=True)]
+
+    columns = {
+        "record_id": [f"P{i // 3}" for i in range(N)],
+        "visit": [f"month_{v}" for v in visit],
+        "height": until(1, rng.integers(150, 190, N)),
+        "sex": until(1, rng.choice(["f", "m"], N)),
+        "twice": until(2, rng.choice(["f", "m"], N)),
+        "score": [str(s) for s in rng.integers(0, 70, N)],
+    }
+    found = skips(columns)
+    once = "known in one row of each record_id; what holds for its others write into them"
+    for name in ("height", "sex"):
+        assert found[name].startswith(f"{once}; no value in all 160 rows where visit is month_2 or")
+    assert found["twice"].startswith("no value in all 80 rows where visit is month_3")
+    del columns["visit"]
+    assert skips(columns) == {"height": once, "sex": once}
+
+
 def test_codes_that_were_left_are_missing_where_the_question_was_asked() -> None:
     columns = {"works": [str(one) for one in WORKS], "kids": [str(k) for k in KIDS]}
     columns["hours"] = asked(WORKS == "yes", "not applicable")

@@ -7,7 +7,7 @@ value. A model that completed each row by itself would give pupils of one school
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.related import Relations
+from glfm_cli.guess.skips import is_known_once
 
 MOST_NAMED = 3
 LEAST_EXPECTED = 10.0  # groups whose values would differ by chance, where in fact none do
@@ -29,7 +30,7 @@ def with_group_levels(data: Data) -> Data:
     if data.groups is None or not data.groups.n:
         return data
     code, ruled = data.groups.code, Relations.of(data.columns, as_stated=True).numbers
-    columns, told = list(data.columns), []
+    columns, told, once = list(data.columns), [], []
     for d, encoded in enumerate(columns):
         found = encoded.column.group_level
         if found is None:
@@ -40,12 +41,25 @@ def with_group_levels(data: Data) -> Data:
             columns[d] = encoded = replace(encoded, column=column)
             if found and encoded.requested.any():
                 told.append(f"'{column.name}'")
+            elif able and encoded.requested.any() and is_known_once(encoded.observed, code):
+                once.append(f"'{column.name}'")
         if found:
             columns[d] = _with_known(encoded, code)
-    more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
-    named = f"{', '.join(told[:MOST_NAMED])}{more}"
-    notes = (f"{named}: constant within each group, and completed so",) if told else ()
+    notes = []
+    if told:
+        notes.append(f"{_shown(told)}: constant within each group, and completed so")
+    if once:
+        notes.append(
+            f"{_shown(once)}: known in one row of each group, and completed in its other rows with "
+            "values that may differ from it; what holds for a group write into all of its rows, "
+            "what was asked once needs `only_if`"
+        )
     return replace(data, columns=tuple(columns), notes=(*data.notes, *notes))
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def is_group_level(x: Array, code: Array) -> bool:

@@ -22,8 +22,8 @@ from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.derived import closed_run, derived
 from glfm_cli.guess.names import is_direction, is_end_of, words
 from glfm_cli.guess.profile import Kind, Profile, tidy
-from glfm_cli.guess.skips import Filter, at_zero, skipped
-from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
+from glfm_cli.guess.skips import Filter, at_zero, is_known_once, skipped
+from glfm_cli.guess.verdict import FEW_LEVELS, Verdict, may_be_group
 from glfm_cli.schema import Role
 from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import flow, quoted, scalar
@@ -67,7 +67,10 @@ def hints_of(
 def skips_of(
     table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict]
 ) -> dict[str, str]:
-    """Return the `only_if` of columns of questions that some rows were not asked, by name."""
+    """Return the `only_if` of columns of questions that some rows were not asked, by name.
+
+    With it, whether a column has one value for each value of an id.
+    """
     levelled = [i for i, v in enumerate(verdicts) if v.column.levelled and v.column.modelled]
     numbers = [i for i, v in enumerate(verdicts) if v.column.positive or v.column.integral]
     filters = []
@@ -77,6 +80,9 @@ def skips_of(
     for i in numbers[:MOST_COLUMNS]:
         filters.append(at_zero(columns[i].name, *_coded(table.column(i), verdicts[i])))
     rows = {one.name: one.rows for one in filters}
+    ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
+    several = next((i for i in ids if may_be_group(columns[i])), None)
+    group = None if several is None else _coded(table.column(several), verdicts[several]).rows
     found = {}
     for i, verdict in enumerate(verdicts):
         name = columns[i].name
@@ -88,6 +94,9 @@ def skips_of(
             if not all(code.impute for code in codes):  # inside, such cells are missing ones then
                 hint += f", missing: {flow([code.text for code in codes])}"
             found[name] = hint
+        if several is not None and group is not None and is_known_once(there, group):
+            once = f"known in one row of each {columns[several].name}; what holds for its others "
+            found[name] = once + "write into them" + (f"; {found[name]}" if hint else "")
     return found
 
 

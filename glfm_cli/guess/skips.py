@@ -16,6 +16,7 @@ from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import quoted, scalar
 
 LEAST_ROWS = 20  # without a value, none of which has one
+LEAST_GROUPS = 10  # of several rows, of which one has a value
 CHANCE = 1e-6  # that so many rows have none if they have one as often as the others do
 MOST_LISTED = 5
 MOST_ROWS = 20_000  # that are looked at first
@@ -70,6 +71,18 @@ def skipped(there: NDArray[np.bool_], filters: Sequence[Filter]) -> str | None:
         f"no value in all {n} rows where {one.name} is {shown}; if these were not asked: "
         f"only_if: {_condition(one, kept, gone)}"
     )
+
+
+def is_known_once(there: NDArray[np.bool_], group: NDArray[np.int64]) -> bool:
+    """Return whether a column has a value in one row of most groups, and in more rows of none.
+
+    Such as a date of birth that is asked at the first visit. Groups of one row do not count.
+
+    there : (n,) which rows have a value;  group : (n,) of which group they are, from 0
+    """
+    several = np.bincount(group) > 1
+    known = np.bincount(group, weights=there)[several]
+    return bool(known.sum() >= max(LEAST_GROUPS, several.sum() / 2) and known.max() == 1)
 
 
 def _not_asked(

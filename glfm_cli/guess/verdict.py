@@ -24,14 +24,16 @@ def ignore(name: str, reason: str) -> Verdict:
 
 
 def repeated_id(column: Profile) -> Verdict:
-    """Return the verdict on an id's name whose values come again, with how they may be a group.
-
-    A group is named in every row, and most of its rows have others beside them.
-    """
+    """Return the verdict on an id's name whose values come again, with how they may be a group."""
     why = f"the name is an id's; {column.n_distinct} different values, some in several rows"
-    if column.n_observed == column.n_rows and 4 * column.n_distinct <= 3 * column.n_rows:
+    if may_be_group(column):
         why += "; `role: group` if such rows belong together, as visits of a patient do"
     return Verdict(Column(column.name, role=Role.ID), why)
+
+
+def may_be_group(column: Profile) -> bool:
+    """Return whether values are there in every row, and most rows have others of their value."""
+    return column.n_observed == column.n_rows and 4 * column.n_distinct <= 3 * column.n_rows
 
 
 def many_levels(column: Profile) -> str | None:
