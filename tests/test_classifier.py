@@ -173,6 +173,15 @@ def test_a_number_that_its_column_cannot_hold_is_the_nearest_that_it_can(
         model.set_params(unseen="error").predict(frame.head(1).assign(age=numbers[0] - 99.25))
 
 
+def test_a_text_among_numbers_of_new_rows_is_missing() -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": np.arange(80.0).astype(str), "v": rng.normal(size=80)})
+    model = GlfmClassifier({"columns": {"age": "real", "v": "real"}}, **FAST)
+    model.fit(frame, np.where(np.arange(80) > 40, "up", "down"))
+    texts, gaps = (frame.head(3).assign(age=["70", one, "2"]) for one in ("ND", None))
+    assert np.array_equal(model.predict_proba(texts), model.predict_proba(gaps))
+
+
 def test_the_ways_of_scikit_learn() -> None:
     pytest.importorskip("sklearn")
     from sklearn.base import clone, is_classifier

@@ -179,6 +179,48 @@ def test_a_number_that_a_column_cannot_hold_is_an_error_unless_it_is_taken_as_mi
     assert (left.cells, left.why) == (1, "numbers that the column of the fit cannot hold")
 
 
+def test_a_text_among_numbers_is_an_error_unless_it_is_taken_as_missing(folder: Path) -> None:
+    new = make(6, 8)
+    rest = [str(x) if x is not None else None for x in new["n"].to_pylist()[2:]]
+    odd = with_column(new, "n", ["9 (rechecked)", "ND", *rest])
+    empty = with_column(new, "n", pa.array([None, None, *rest], pa.string()))
+    with pytest.raises(GlfmError, match=r"row 1: found '9 \(rechecked\)'") as error:
+        impute(odd, fit=folder)
+    assert "--unseen missing" in str(error.value.hint)
+    done, other = (impute(table, fit=folder, unseen="missing") for table in (odd, empty))
+    assert done.table["n"].to_pylist()[:2] == ["9 (rechecked)", "ND"]
+    assert done.table.drop_columns(["n"]).equals(other.table.drop_columns(["n"]))
+    said = "column 'n': 2 texts among numbers ('9 (rechecked)', 'ND'): taken for missing, and left"
+    assert any(text.startswith(said) for text in done.warnings)
+    (left,) = (one for one in done.data.not_completed if one.column == "n")
+    assert (left.cells, left.why) == (2, "texts that are no numbers")
+
+
+def test_numbers_in_another_form_are_never_taken_for_missing(folder: Path) -> None:
+    new = with_column(make(5, 8), "a", ["1,5", "2,5", "3,5", "ND", "0"])
+    with pytest.raises(GlfmError, match=r"row 1: found '1,5', expected a number") as error:
+        impute(new, fit=folder, unseen="missing")
+    assert "--unseen" not in str(error.value.hint)
+    few = with_column(new, "a", ["1,5", "ND", "ND", "ND", None])
+    assert impute(few, fit=folder, unseen="missing").table["a"].to_pylist()[:2] == ["1,5", "ND"]
+
+
+def test_texts_among_dates_and_written_numbers_may_be_taken_as_missing(tmp_path: Path) -> None:
+    days = [f"{day:02d}.03.2024" for day in range(1, 31)]
+    table = pa.table({"day": days, "price": [f"{i * i % 41},5 €" for i in range(30)]})
+    types = {
+        "columns": {
+            "day": {"type": "date", "format": "%d.%m.%Y"},
+            "price": {"type": "positive", "decimal": ",", "unit": "€"},
+        }
+    }
+    impute(with_column(table, "day", [None, *days[1:]]), types, save=tmp_path / "a.glfm", **SHORT)
+    new = {"day": ["03.2024", "unknown", *days[:4]], "price": ["free", "3", *["2,5 €"] * 4]}
+    done = impute(pa.table(new), fit=tmp_path / "a.glfm", unseen="missing")
+    assert done.table.to_pydict() == new
+    assert sum("2 texts among numbers" in text for text in done.warnings) == 2
+
+
 def test_a_zero_is_an_error_where_it_could_be_a_small_value(tmp_path: Path) -> None:
     x = np.exp(np.random.default_rng(1).normal(0.0, 2.0, 60))
     table, types = pa.table({"x": x, "y": x}), {"columns": {"x": "positive", "y": "real"}}

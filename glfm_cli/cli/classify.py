@@ -47,9 +47,9 @@ OPTIONS = {
     ),
     "unseen": typer.Option(
         **options.one_of(("error", "missing")),
-        help="Whether a level of NEW that TRAIN does not have, or a number that its column cannot "
-        "hold, is an error; with missing, such a level is taken for missing, and such a number for "
-        "the nearest that the column can hold.",
+        help="Whether a level of NEW that TRAIN does not have, a text among numbers, or a number "
+        "that its column cannot hold, is an error; with missing, such levels and texts are taken "
+        "for missing, and such a number for the nearest that the column can hold.",
     ),
     "resume": typer.Option(
         metavar="DIR.glfm",

@@ -86,8 +86,9 @@ Unseen = Annotated[
     typer.Option(
         "--unseen",
         **one_of(("error", "missing")),
-        help="With --fit: whether a level that the fit does not know, or a number that its column "
-        "cannot hold, is an error, or is left as it is and taken for missing.",
+        help="With --fit: whether a level that the fit does not know, a number that its column "
+        "cannot hold, or a text among numbers, is an error, or is left as it is and taken for "
+        "missing.",
     ),
 ]
 Record = Annotated[

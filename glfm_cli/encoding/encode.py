@@ -113,7 +113,7 @@ def _encode_column(
     if source.column.binomial:
         x, trials, left = shares(encode_successes(table, columns, source))
     elif source.column.numeric:
-        x, left, ends, _ = encode_numbers(source, intervals=True)
+        x, left, ends = encode_numbers(source, intervals=True)[:3]
         if ends is None and zeros_are_slips(source.column, x[~np.isnan(x)]):
             slip = x == 0.0
             x, left, slips = np.where(slip, np.nan, x), left | slip, int(slip.sum())

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.calendar import calendar_of
-from glfm_cli.encoding.data import Data, EncodedColumn
+from glfm_cli.encoding.data import Data, EncodedColumn, Mask
 from glfm_cli.encoding.encode import data_of, encoded_column
 from glfm_cli.encoding.levels import can_hold, encode_known_levels
-from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNSEEN
+from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNREAD, UNSEEN
 from glfm_cli.encoding.notes import slips_note
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import Numbers, encode_numbers
@@ -60,9 +60,9 @@ def encode_rows(
 
     table : new rows; columns in any order
     learnt : the fit's modelled columns; those of the result are in the same order
-    unseen_is_missing : take a level that the fit does not know, and a number that its column
-        cannot hold, for a missing value, and leave the cell as it is; None where nobody can ask
-        for that
+    unseen_is_missing : take a level that the fit does not know, a number that its column cannot
+        hold, and a text among numbers, for a missing value, and leave the cell as it is; None
+        where nobody can ask for that
     nearest : take such a number for the nearest that its column can hold, where it would be missing
     groups : the groups that the fit knows
 
@@ -83,22 +83,19 @@ def encode_rows(
         source = open_modelled(table, index, known.column, file)
         if known.column.binomial:
             x, trials, left = shares(encode_successes(table, columns, source))
-            unseen: Mapping[str, int] = {}
             column = encoded_column(source, index, x, left, (), None, trials)
+            odd: Mapping[str, Mapping[str, int]] = {}
         else:
-            column, unseen, slips = _encode_column(
-                source, index, known, unseen_is_missing, nearest
-            )
+            column, odd, slips = _encode_column(source, index, known, unseen_is_missing, nearest)
             if slips:
                 notes.append(slips_note(known.column.name, slips))
                 kept[known.column.name, SLIPS] = slips
         encoded.append(_in_style(column, source, known.style))
-        moved = nearest and column.column.numeric
-        if unseen:
-            notes.append(_unseen_note(column, list(unseen), moved=moved))
-        if unseen and not moved:
-            why = UNFIT if column.column.numeric else UNSEEN
-            kept[column.column.name, why] = sum(unseen.values())
+        for why, cells in odd.items():
+            moved = nearest and why == UNFIT
+            notes.append(_odd_note(known.column.name, why, list(cells), moved=moved))
+            if not moved:
+                kept[known.column.name, why] = sum(cells.values())
     found = {one.column.name: one for one in (*encoded, *calendar_of(encoded, len(columns)))}
     known_as = [replace(found[k.column.name], sample=k.sample) for k in learnt]
     return data_of(table, columns, known_as, notes, file, groups, kept)
@@ -162,25 +159,29 @@ def _encode_column(
     known: LearntColumn,
     unseen_is_missing: bool | None,
     nearest: bool,
-) -> tuple[EncodedColumn, Mapping[str, int], int]:
-    """Return a column, how often it has which unseen values, and how many zeros are slips."""
+) -> tuple[EncodedColumn, Mapping[str, Mapping[str, int]], int]:
+    """Return a column, how often it has which odd values, by why, and how many zeros are slips."""
     column, ends, slips = known.column, None, 0
-    unseen: Mapping[str, int] = {}
     if column.numeric:
         zeros = bool(np.any(known.sample == 0.0))
         far = not zeros and zero_is_far(column, known.sample)
         sample = known.sample if nearest and known.sample.size else None
-        x, left, ends, unfit = _numbers(source, zeros or far, unseen_is_missing, sample)
+        x, left, ends, unfit, unread = _numbers(source, zeros or far, unseen_is_missing, sample)
         if far:
             slip = x == 0.0
             x, left, slips = np.where(slip, np.nan, x), left | slip, int(slip.sum())
-        unseen = Counter(str(x) for x in source.values.filter(pa.array(unfit)).to_pylist())
+        odd = {UNFIT: _counts(source, unfit), UNREAD: _counts(source, unread)}
     else:
         x, left, unseen = encode_known_levels(
             source, known.levels, unseen_is_missing=unseen_is_missing
         )
+        odd = {UNSEEN: unseen}
     encoded = encoded_column(source, index, x, left, known.levels, ends)
-    return encoded, unseen, slips
+    return encoded, {why: cells for why, cells in odd.items() if cells}, slips
+
+
+def _counts(source: Source, rows: Mask) -> Mapping[str, int]:
+    return Counter(str(x) for x in source.values.filter(pa.array(rows)).to_pylist())
 
 
 def _numbers(
@@ -262,12 +263,15 @@ def _in_style(
     return encoded
 
 
-def _unseen_note(encoded: EncodedColumn, unseen: list[str], *, moved: bool) -> str:
-    shown = ", ".join(f"'{level}'" for level in unseen[:5]) + (", ..." if len(unseen) > 5 else "")
-    what = "number" if encoded.column.numeric else "level"
-    count = f"a {what}" if len(unseen) == 1 else f"{len(unseen)} {what}s"
-    why = "cannot hold" if encoded.column.numeric else "has not seen"
+def _odd_note(name: str, why: str, cells: list[str], *, moved: bool) -> str:
+    shown = ", ".join(f"'{cell}'" for cell in cells[:5]) + (", ..." if len(cells) > 5 else "")
+    singular, plural, reason = {
+        UNSEEN: ("a level", "levels", "that the fit has not seen"),
+        UNFIT: ("a number", "numbers", "that the fit cannot hold"),
+        UNREAD: ("a text", "texts", "among numbers"),
+    }[why]
+    count = singular if len(cells) == 1 else f"{len(cells)} {plural}"
     then = "taken for missing, and left unchanged"
     if moved:
         then = "taken for the nearest that it can hold"
-    return f"column '{encoded.column.name}': {count} that the fit {why} ({shown}): {then}"
+    return f"column '{name}': {count} {reason} ({shown}): {then}"

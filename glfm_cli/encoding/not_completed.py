@@ -15,6 +15,7 @@ from glfm_cli.schema import Column, Role
 
 UNSEEN = "levels that the fit has not seen"
 UNFIT = "numbers that the column of the fit cannot hold"
+UNREAD = "texts that are no numbers"
 SLIPS = "zeros far below all other values"
 
 

@@ -34,12 +34,14 @@ class Numbers(NamedTuple):
     ends : (n_rows, 2) float64, those of intervals, NaN at other cells; None where there are none
     unfit : (n_rows,) bool, numbers that the column cannot hold: missing and part of `left`, or in
         `x` the nearest that it can
+    unread : (n_rows,) bool, texts that are no numbers: missing and part of `left`
     """
 
     x: Array
     left: Mask
     ends: Array | None
     unfit: Mask
+    unread: Mask
 
 
 def encode_numbers(
@@ -54,32 +56,38 @@ def encode_numbers(
 
     zeros : that of `check_support`
     intervals : whether cells may be known only to lie between two numbers
-    unfit_is_missing : take numbers that do not fit for missing ones, and leave them as they are
+    unfit_is_missing : take numbers that do not fit, and texts that are none, for missing ones, and
+        leave them as they are; not where most cells may be numbers in another form
     known : values of the column; take numbers that do not fit for the nearest that do instead
 
     Raises TableError: a cell is no number, or does not fit the column's type, bounds or transform;
         SchemaError: the column's Arrow type holds no numbers.
     """
     dtype, ends = stored_dtype(source.values.type), None
+    unread = np.zeros(len(source.values), dtype=bool)
     if source.is_text:
         trimmed = pc.utf8_trim_whitespace(source.values)
         blank = is_null(trimmed) | to_mask(pc.equal(trimmed, ""))
         hits = [to_mask(pc.equal(trimmed, code.text.strip())) for code in source.column.missing]
         gone = np.logical_or.reduce([blank, *hits])
         present = pc.if_else(pa.array(gone), pa.scalar(None, trimmed.type), trimmed)
+        numerals = numerals_of(source.column)
+        if intervals and source.column.moment is None:
+            present, ends = read_intervals(source, present, numerals)
+            gone = gone if ends is None else gone | ~np.isnan(ends[:, 0])
+        if unfit_is_missing:
+            unread = _unread(source, present, numerals)
+            present = pc.if_else(pa.array(unread), pa.scalar(None, present.type), present)
+            gone |= unread
         if source.column.moment is not None:
             x = moments_of(source, present)
         else:
-            numerals = numerals_of(source.column)
-            if intervals:
-                present, ends = read_intervals(source, present, numerals)
-                gone = gone if ends is None else gone | ~np.isnan(ends[:, 0])
             x = _parse(source, present, gone, numerals)
     else:
         x = _typed_numbers(source) if source.column.moment is None else typed_moments(source)
         blank = np.isnan(x)
         hits = [blank if not code.text.strip() else blank & False for code in source.column.missing]
-    left = np.zeros(x.size, dtype=bool)
+    left = unread.copy()
     for code, hit in zip(source.column.missing, hits, strict=True):
         value = code_value(code.text, dtype, source.column)
         hit = hit if value is None else hit | (x == value)
@@ -106,7 +114,33 @@ def encode_numbers(
         else:
             x[unfit] = nearest_fit(source.column, x[unfit], dtype, known, zero=zero)
     check_support(source, x, dtype, zeros=zeros)
-    return Numbers(x + 0.0, left, ends, unfit)  # + 0.0: no negative zeros
+    return Numbers(x + 0.0, left, ends, unfit, unread)  # + 0.0: no negative zeros
+
+
+def _unread(source: Source, present: pa.Array, numerals: Numerals) -> Mask:
+    """Return which texts are no numbers, as a remark among them is.
+
+    None where more than half of the cells have digits and are not read: a table in another form.
+    """
+    there = ~is_null(present)
+    if (moments := source.column.moments) is not None:
+        distinct = pc.unique(present.drop_null())
+        good = [text for text in distinct.to_pylist() if moments.number(text) is not None]
+        read = to_mask(pc.is_in(present, pa.array(good, present.type)))
+    elif numerals == PLAIN:
+        read = to_mask(pc.match_substring_regex(present, f"^(?:{NUMBER})$"))
+    else:
+        marks = numerals.read(present).marked
+        marked, read = to_mask(marks), to_mask(pc.is_valid(marks))
+        read &= marked == _is_usual(marked, read)
+    unread = there & ~read
+    figures = unread & to_mask(pc.match_substring_regex(present, r"\d"))
+    return unread & False if 2 * figures.sum() > there.sum() else unread
+
+
+def _is_usual(marked: Mask, read: Mask) -> bool:
+    """Return whether units stand beside most numbers: 148 among many `148 cm` may be anything."""
+    return 2 * int(marked.sum()) > int(read.sum())
 
 
 def stored_dtype(kind: pa.DataType) -> np.dtype:
@@ -201,8 +235,7 @@ def _parse_written(source: Source, present: pa.Array, gone: Mask, numerals: Nume
     """Return the numbers that texts in a form of their own are, NaN at the cells in `gone`."""
     reading = numerals.read(present)
     marked, read = to_mask(reading.marked), to_mask(pc.is_valid(reading.marked))
-    # Beside most numbers or beside none: 148 among many `148 cm` may be anything.
-    usual = 2 * int(marked.sum()) > int(read.sum())
+    usual = _is_usual(marked, read)
     wrong = ~gone & (~read | (marked != usual))
     if wrong.any() and numerals == Numerals(unit=numerals.unit) and not usual:
         text = present[int(np.argmax(wrong))].as_py()
