@@ -174,7 +174,8 @@ def test_missing_cells_of_columns_that_are_left_out_are_warned_of() -> None:
     frame["lag"] = pd.to_timedelta(np.arange(len(frame)) - 5.0, unit="h")
     frame.loc[frame.index[:3], ["always", "name", "lag"]] = None
     said = (
-        r"3 in 'always' \(always EUR, .*\), 3 in 'name' \(text that is different in every row\), "
+        r"3 in 'always' \(always EUR, .*\), 3 in 'name' \(text that is different in each of its 57 "
+        r"cells\), "
         r"3 in 'lag' \(durations, some below zero; .*\)\. Drop these columns, or say by `types`"
     )
     with pytest.warns(UserWarning, match=said) as warned:

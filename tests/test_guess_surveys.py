@@ -79,6 +79,22 @@ def test_what_is_known_in_one_row_of_each_patient_is_told() -> None:
     assert skips(columns) == {"height": once, "sex": once}
 
 
+@pytest.mark.parametrize("towns", [["Rome", "Oslo", "Köln", "Paris"], ["Rome", "Oslo"] * 3])
+def test_merged_cells_are_told(towns: list[str]) -> None:
+    starts = np.arange(N) % (N // len(towns)) == 0
+    cells = [towns[i // (N // len(towns))] if one else None for i, one in enumerate(starts)]
+    columns = {"town": cells, "x": [str(h) for h in KIDS], "y": [str(w) for w in WORKS]}
+    said = guess_schema(pa.table(columns))
+    assert said.skips["town"].startswith("each value stands above empty cells; if these are merged")
+    if len(towns) == 4:
+        assert said.reasons["town"] == "ignored: text that is different in each of its 4 cells"
+    later = [None, *cells[:-1]]
+    beside = [*cells[:1], "Rome", *cells[2:]]
+    numbers = [None if cell is None else str(len(cell)) for cell in cells]
+    for other in (later, beside, numbers, [*cells[:-1], "Rome"], cells[:1] + [None] * (N - 1)):
+        assert "town" not in skips({**columns, "town": other})
+
+
 def test_codes_that_were_left_are_missing_where_the_question_was_asked() -> None:
     columns = {"works": [str(one) for one in WORKS], "kids": [str(k) for k in KIDS]}
     columns["hours"] = asked(WORKS == "yes", "not applicable")

@@ -22,7 +22,7 @@ from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.derived import closed_run, derived
 from glfm_cli.guess.names import is_direction, is_end_of, words
 from glfm_cli.guess.profile import Kind, Profile, tidy
-from glfm_cli.guess.skips import Filter, at_zero, is_known_once, skipped
+from glfm_cli.guess.skips import Filter, at_zero, is_known_once, is_merged, skipped
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict, may_be_group
 from glfm_cli.schema import Role
 from glfm_cli.schema.phrases import is_number
@@ -69,7 +69,7 @@ def skips_of(
 ) -> dict[str, str]:
     """Return the `only_if` of columns of questions that some rows were not asked, by name.
 
-    With it, whether a column has one value for each value of an id.
+    With it, whether a column has one value for each value of an id, or merged cells.
     """
     levelled = [i for i, v in enumerate(verdicts) if v.column.levelled and v.column.modelled]
     numbers = [i for i, v in enumerate(verdicts) if v.column.positive or v.column.integral]
@@ -86,9 +86,17 @@ def skips_of(
     found = {}
     for i, verdict in enumerate(verdicts):
         name = columns[i].name
-        if not verdict.column.modelled:
+        words = columns[i].kind is Kind.TEXT and not columns[i].is_number.any()
+        if not verdict.column.modelled and (not words or verdict.column.role is Role.ID):
             continue
         there = (rows[name] if name in rows else _coded(table.column(i), verdict).rows) >= 0
+        if words and verdict.column.moment is None and is_merged(there):
+            found[name] = (
+                "each value stands above empty cells; if these are merged cells, write it into all "
+                "rows for which it holds"
+            )
+        if not verdict.column.modelled:
+            continue
         if hint := skipped(there, [one for one in filters if one.name != name]):
             codes = verdict.column.missing
             if not all(code.impute for code in codes):  # inside, such cells are missing ones then

@@ -16,6 +16,7 @@ from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import quoted, scalar
 
 LEAST_ROWS = 20  # without a value, none of which has one
+LEAST_MERGED = 3  # values above empty cells
 LEAST_GROUPS = 10  # of several rows, of which one has a value
 CHANCE = 1e-6  # that so many rows have none if they have one as often as the others do
 MOST_LISTED = 5
@@ -83,6 +84,15 @@ def is_known_once(there: NDArray[np.bool_], group: NDArray[np.int64]) -> bool:
     several = np.bincount(group) > 1
     known = np.bincount(group, weights=there)[several]
     return bool(known.sum() >= max(LEAST_GROUPS, several.sum() / 2) and known.max() == 1)
+
+
+def is_merged(there: NDArray[np.bool_]) -> bool:
+    """Return whether values stand as spreadsheets write merged cells: each above empty ones.
+
+    there : (n,) which rows have a value
+    """
+    rows = np.flatnonzero(np.append(there, True))
+    return rows.size > LEAST_MERGED and rows[0] == 0 and bool(np.diff(rows).min() > 1)
 
 
 def _not_asked(

@@ -28,7 +28,8 @@ def judge_words(column: Profile) -> Verdict:
     if _is_repeated_id(column):
         return repeated_id(column)
     if column.n_distinct == column.n_observed:
-        return ignore(name, "text that is different in every row")
+        where = "every row" if column.all_different else f"each of its {column.n_observed} cells"
+        return ignore(name, f"text that is different in {where}")
     if _is_free_text(column):
         return ignore(name, "free text, of which most occurs once")
     if problem := many_levels(column):
