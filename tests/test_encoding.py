@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from glfm_cli import impute
 from glfm_cli.encoding import (
     Data,
     EncodedColumn,
@@ -680,3 +681,21 @@ def test_codes_are_floats_with_and_without_gaps() -> None:
     schema = Schema.from_dict({"columns": {"a": "categorical", "b": "categorical"}})
     data = encode(pa.table({"a": ["x", "y", "x"], "b": ["x", None, "y"]}), schema)
     assert [column.x.dtype for column in data.columns] == [np.float64, np.float64]
+
+
+@pytest.mark.parametrize(
+    ("entry", "cells", "hint"),
+    [
+        ("count", ["3", "n/a", "forty", "n/a ", "1980 ?"], " It also has 'forty', '1980 ?'."),
+        ({"type": "ordinal", "levels": ["a", "b"]}, ["a", "A", "c", "d"], " also has 'c', 'd'."),
+        ("count", ["3", "n/a"], None),
+    ],
+)
+def test_the_error_of_a_cell_names_the_others_like_it(
+    entry: Any, cells: list[str], hint: str | None
+) -> None:
+    with pytest.raises(GlfmError) as caught:
+        impute(pa.table({"x": cells}), {"columns": {"x": entry}})
+    assert caught.value.row == 2
+    assert ("also has" in str(caught.value.hint)) is (hint is not None)
+    assert str(caught.value.hint).endswith(hint or "")

@@ -8,6 +8,7 @@ import pytest
 
 from glfm_cli.guess import guess_schema
 from glfm_cli.schema import MissingCode
+from glfm_cli.schema.text import scalar
 
 N = 200
 _RNG = np.random.default_rng(5)
@@ -47,6 +48,32 @@ def test_a_word_in_half_of_the_cells_among_numbers_is_said_with_what_to_do() -> 
     reason = guess.reasons["lead"]
     assert reason.startswith(f'ignored: numbers, beside "<LOD" in {100 * share:.0f} % of the')
     assert "write the limit, <0.05" in reason
+
+
+FLAGGED = [f"{v:.1f}" for v in np.random.default_rng(9).normal(50.0, 9.0, N)]
+
+
+@pytest.mark.parametrize("remark", ["*", " (rechecked)", " [1]", " H", "*)"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_numbers_with_a_remark_are_told(remark: str, decimal: str) -> None:
+    cells = [one.replace(".", decimal) for one in FLAGGED]
+    few = [cell + remark * (i in (3, 70, 150)) for i, cell in enumerate(cells)]
+    many = [cell + remark * (i % 6 == 0) for i, cell in enumerate(cells)]
+    guess = guess_schema(pa.table({"few": few, "many": many, "x": cells}))
+    column = guess.schema.columns[0]
+    assert str(column.type) == "positive"
+    assert column.decimal == ("," if decimal == "," else None)
+    assert {code.text for code in column.missing} == {few[i] for i in (3, 70, 150)}
+    if remark != "*)":
+        assert "left as it is; the number alone would be used" in guess.reasons["few"]
+        said = f"ignored: numbers, some with a remark, such as {scalar(many[0])}; write the number"
+        assert guess.reasons["many"].startswith(said)
+
+
+def test_levels_with_letters_are_no_numbers_with_remarks() -> None:
+    houses = [f"{k % 9 + 1}{' a' if k % 4 == 0 else ''}" for k in range(N)]
+    (column,) = guess_schema(pa.table({"house": houses})).schema.columns
+    assert str(column.type) == "categorical"
 
 
 INTENSITIES = [f"{x:.5g}" for x in np.exp2(np.random.default_rng(6).normal(25.0, 3.0, N))]

@@ -276,6 +276,8 @@ def _unknown_level(
     else:
         hint = "If it is another writing of a level, list it in `aliases`."
     hint += f" Or add '{text}' to `levels`, or to `missing:` if it stands for a missing cell."
+    if others := source.others(unknown):
+        hint += f" The column also has {', '.join(map(repr, others))}."
     return source.cell_error(unknown, f"one of {_listed(levels)}", hint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -227,7 +228,7 @@ def _parse(source: Source, present: pa.Array, gone: Mask, numerals: Numerals) ->
         if _NUMBER.fullmatch(text):
             hint = "List it under `missing:` if it stands for a missing cell, or scale the column."
             raise source.cell_error(bad, "a number below 1.8e308 in size", hint)
-        raise source.cell_error(bad, "a number", _number_hint(text))
+        raise source.cell_error(bad, "a number", _number_hint(text) + _likewise(source.others(bad)))
     return x
 
 
@@ -239,7 +240,8 @@ def _parse_written(source: Source, present: pa.Array, gone: Mask, numerals: Nume
     wrong = ~gone & (~read | (marked != usual))
     if wrong.any() and numerals == Numerals(unit=numerals.unit) and not usual:
         text = present[int(np.argmax(wrong))].as_py()
-        raise source.cell_error(wrong, "a number", _number_hint(text))
+        others = source.others(wrong)
+        raise source.cell_error(wrong, "a number", _number_hint(text) + _likewise(others))
     if wrong.any():
         good = ~gone & ~wrong
         like = present[int(np.argmax(good))].as_py() if good.any() else None
@@ -313,6 +315,11 @@ def _not_numeric(source: Source) -> Exception:
         expected="numbers",
         hint=hint,
     )
+
+
+def _likewise(others: Sequence[str]) -> str:
+    """Return which other texts the same column has that are no numbers."""
+    return f" It also has {', '.join(map(repr, others))}." if others else ""
 
 
 def _missing_hint(text: str) -> str:

@@ -13,6 +13,8 @@ from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io.arrow_types import computable, holds_anything
 from glfm_cli.schema import Column
 
+MOST_OTHERS = 4  # texts that an error names beside the first
+
 
 @dataclass(frozen=True)
 class Source:
@@ -47,6 +49,13 @@ class Source:
             expected=expected,
             hint=hint,
         )
+
+    def others(self, bad: Mask) -> list[str]:
+        """Return the texts of the cells of a mask that differ from the first, a few of them."""
+        rows = np.flatnonzero(bad)
+        texts = text_of(self.values.take(pa.array(rows))).unique().to_pylist()
+        known = dict.fromkeys(text.strip() for text in texts)
+        return list(known)[1 : 1 + MOST_OTHERS]
 
     def schema_error(self, problem: str, hint: str, expected: str | None = None) -> SchemaError:
         """Return an error about the column as a whole."""

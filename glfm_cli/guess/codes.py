@@ -45,6 +45,10 @@ REFUSALS = words("refusal verweigert") | {
     *("préfère ne pas répondre", "no contesta", "no responde", "sin respuesta"),
     *("prefiere no contestar", "prefiere no responder"),
 }
+# A number with a remark: 27.1*, 7 (rechecked), 5,1 H.
+_NUMBER = r"[+-]?\d+(?:[.,]\d+)*"
+WITH_REMARK = rf"^{_NUMBER}\s*(?:[*†‡#!?]+|\(.*\)|\[.*\]|\s[A-Za-z]{{1,2}})$"
+BARE_NUMBER = rf"^{_NUMBER}$"
 # A gap among numbers; among words they may well be a level.
 DOUBTFUL_WORDS = REFUSALS | {
     *words("none nil unknown unk nk dk refused x xx * **"),

@@ -202,7 +202,9 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
         gaps = gaps.add(column, unasked, "left as it is", impute=False)
         below = others & codes.word_codes(column, codes.BELOW_WORDS)
         why = "among numbers, left as it is"
-        gaps = gaps.add(column, others & ~below, why, impute=False)
+        remarks = others & column.matches(codes.WITH_REMARK)
+        gaps = gaps.add(column, remarks, f"{why}; the number alone would be used", impute=False)
+        gaps = gaps.add(column, others & ~below & ~remarks, why, impute=False)
         why += "; where that is below a limit of detection, write the limit, <0.05"
         gaps = gaps.add(column, below, why, impute=False)
         return *_part_codes(column.keep(numbers), gaps), True

@@ -114,8 +114,7 @@ def _part(text: str, count: int) -> _Parts | None:
     if match is None or (match["before"] and match["behind"]):
         return None
     behind, spaced = match["behind"].strip(), bool(match["gap"])
-    known = behind == "%" or behind in CURRENCIES or behind in UNITS
-    if behind and not known and (not spaced or behind.casefold() in _NO_UNITS):
+    if not _is_known(behind) and (not spaced or behind.casefold() in _NO_UNITS):
         return None
     return _Parts(text, match["body"], match["before"] or behind, count)
 
@@ -143,6 +142,18 @@ def _hits(parts: list[_Parts], form: Numerals) -> int:
     return sum(bool(pattern.fullmatch(part.body)) for part in parts)
 
 
+def _marks(parts: list[_Parts]) -> Counter[str]:
+    """Return how many cells have which mark."""
+    cells = Counter[str]()
+    for part in parts:
+        cells[part.mark] += part.cells
+    return cells
+
+
+def _is_known(mark: str) -> bool:
+    return not mark or mark == "%" or mark in UNITS | CURRENCIES
+
+
 def _read(column: Profile, parts: list[_Parts], *, comma: bool) -> Profile:
     """Return a column with its numbers read, or with the word on why they cannot be."""
     forms: Sequence[Numerals] = (*_COMMA, *_POINT) if comma else (*_POINT, *_COMMA)
@@ -151,16 +162,20 @@ def _read(column: Profile, parts: list[_Parts], *, comma: bool) -> Profile:
     form = max(forms, key=lambda one: _hits(parts, one))
     pattern = re.compile(form.digits)
     good = [part for part in parts if pattern.fullmatch(part.body)]
-    marks = Counter[str]()
-    for part in good:
-        marks[part.mark] += part.cells
+    marks = _marks(good)
     if not marks:
         return column
     mark = marks.most_common(1)[0][0]
+    # Such as `5,1 H` among `4,9`: a remark, not another way to write numbers.
+    remarks = [p.cells for p in parts if p.mark != mark and not _is_known(p.mark)]
+    if remarks and are_strays(remarks, sum(p.cells for p in parts), len(parts) - len(remarks)):
+        parts = [p for p in parts if p.mark == mark or _is_known(p.mark)]
+        good = [p for p in parts if pattern.fullmatch(p.body)]
+        marks = _marks(good)
     odd = next((p for p in parts if not pattern.fullmatch(p.body) or p.mark != mark), None)
     if odd is not None:
         like = next(part.text for part in good if part.mark == mark)
-        known = all(not m or m == "%" or m in UNITS | CURRENCIES for m in marks)
+        known = all(map(_is_known, marks))
         in_some_form = all(any(re.fullmatch(f.digits, p.body) for f in forms) for p in parts)
         several = f"numbers written in several ways, such as {like} and {odd.text}"
         return replace(column, mixture=several) if known and in_some_form else column

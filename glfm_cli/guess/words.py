@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+import glfm_cli.guess.codes as codes
 import glfm_cli.guess.names as names
 import glfm_cli.guess.scales as scales
 from glfm_cli.guess.numerals import MAX_STRAY
@@ -27,6 +28,10 @@ def judge_words(column: Profile) -> Verdict:
         return Verdict(Column(name, role=Role.ID), f"every value is different, {why}")
     if _is_repeated_id(column):
         return repeated_id(column)
+    bare, remarks = column.matches(codes.BARE_NUMBER), column.matches(codes.WITH_REMARK)
+    if remarks.any() and (bare | remarks).all() and bare.sum() >= FEWEST_ONCE:
+        such = scalar(column.keep(remarks).words()[0])
+        return ignore(name, f"numbers, some with a remark, such as {such}; write the number alone")
     if column.n_distinct == column.n_observed:
         where = "every row" if column.all_different else f"each of its {column.n_observed} cells"
         return ignore(name, f"text that is different in {where}")
