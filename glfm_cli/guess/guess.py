@@ -146,9 +146,9 @@ def _guess(table: pa.Table, *, features: bool) -> Guess:
     if not features:
         verdicts = as_triplets(table, columns, verdicts) or as_series(table, columns, verdicts)
     if not any(v.column.modelled or v.column.role is Role.VALUE for v in verdicts):
-        first = verdicts[0]
+        first = next((v for v in verdicts if v.column.role is Role.IGNORE), verdicts[0])
         raise TableError(
-            f"no column of the table can be modelled: {scalar(names[0])} is "
+            f"no column of the table can be modelled: {scalar(first.column.name)} is "
             + (first.reason if first.column.role is Role.IGNORE else f"an id ({first.reason})"),
             expected="at least one column of numbers or categories that vary",
         )

@@ -25,6 +25,7 @@ from glfm_cli.io.footnotes import MIN_COLUMNS, MOST, SAMPLE, count_footnotes
 from glfm_cli.io.formats import check_is_text
 from glfm_cli.io.units import ROWS_LOOKED_AT, count_rows_below, with_rows_below
 
+MOST_SHOWN = 5  # names that stand twice
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
 
 
@@ -160,6 +161,7 @@ def _rows_below(
 def check_names(names: list[str], file: str) -> None:
     """Raise TableError when a column has no name, or two have the same."""
     seen: dict[str, int] = {}
+    again: dict[str, tuple[int, int]] = {}
     for position, name in enumerate(names, start=1):
         # R and pandas leave the first name, that of the row names, empty.
         row_names = position == 1 < len(names) and not name
@@ -171,13 +173,18 @@ def check_names(names: list[str], file: str) -> None:
                 "names, can do without.",
             )
         if name in seen:
-            raise TableError(
-                f"columns {seen[name]} and {position} have the same name",
-                file=file,
-                column=name,
-                hint="Rename one of them in the header.",
-            )
-        seen[name] = position
+            again.setdefault(name, (seen[name], position))
+        seen.setdefault(name, position)
+    if again:
+        (name, (first, second)), *more = again.items()
+        shown = ", ".join(f"'{other}' ({i} and {j})" for other, (i, j) in more[:MOST_SHOWN])
+        likewise = f"; likewise {shown}{', ...' * (len(more) > MOST_SHOWN)}" if more else ""
+        raise TableError(
+            f"columns {first} and {second} have the same name",
+            file=file,
+            column=name,
+            hint=f"Rename one of them in the header{likewise}.",
+        )
 
 
 def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:

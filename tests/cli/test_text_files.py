@@ -51,6 +51,15 @@ def test_a_cell_in_a_column_without_a_name_is_an_error(desk, here: Callable) -> 
     assert "Give it a name in the header" in said.stderr
 
 
+def test_all_names_that_stand_twice_are_named(desk, here: Callable) -> None:
+    desk.put("table.csv", "t,p,t,p,t,q\n1,2,3,4,5,6\n")
+    said = here("types", "table.csv")
+    assert "column 't': columns 1 and 3 have the same name" in said.stderr
+    assert said.lines("Hint") == [
+        "Hint: Rename one of them in the header; likewise 'p' (2 and 4)."
+    ]
+
+
 def test_a_title_and_a_separator_line_are_kept(desk, here: Callable) -> None:
     for first, warned in (("sep=;\r\n", False), ("Bericht;;;\r\n;;;\r\n", True)):
         desk.put("table.csv", first + "Nr;a;b;c\r\n" + ROWS.replace("\n", "\r\n"))
