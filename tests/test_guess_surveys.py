@@ -95,6 +95,52 @@ def test_merged_cells_are_told(towns: list[str]) -> None:
         assert "town" not in skips({**columns, "town": other})
 
 
+LIKERT = ["Strongly disagree", "Disagree", "Neither agree nor disagree", "Agree", "Strongly agree"]
+
+
+def test_words_typed_wrong_are_steps_of_the_scale() -> None:
+    rng = np.random.default_rng(3)
+    cells = rng.choice(LIKERT, N).tolist()
+    cells[3:6] = ["Strongly agre", "strongly agree", "Neither agre nor disagre"]
+    cells[6:9] = ["disageree", "AGREE", "strongly agre"]
+    guess = guess_schema(pa.table({"q": cells}))
+    (column,) = guess.schema.columns
+    assert (str(column.type), column.levels) == ("ordinal", tuple(LIKERT))
+    assert dict(column.aliases) == {
+        "Strongly agre": "Strongly agree",
+        "strongly agree": "Strongly agree",
+        "Neither agre nor disagre": "Neither agree nor disagree",
+        "disageree": "Disagree",
+        "AGREE": "Agree",
+        "strongly agre": "Strongly agree",
+    }
+    assert "written in several ways" in guess.reasons["q"]
+
+
+@pytest.mark.parametrize(
+    ("words", "n"),
+    [
+        (["Strongly agre", "Blue"], 1),  # a word of another kind
+        (["Strongly dagree"], 1),  # as near to two steps
+        (["Strongly agre"], 12),  # as often as others
+        (["Strongly agre", "Disagreee", "Strongly disagre"], 5),  # too many
+    ],
+)
+def test_words_that_may_be_levels_of_their_own_stay_so(words: list[str], n: int) -> None:
+    cells = np.random.default_rng(3).choice(LIKERT, N).tolist()
+    for i, word in enumerate(words * n):
+        cells[i] = word
+    (column,) = guess_schema(pa.table({"q": cells})).schema.columns
+    assert str(column.type) == "categorical"
+    assert set(words) <= set(column.levels or ())
+
+
+def test_a_rare_step_is_no_typing_error() -> None:
+    cells = ["Strongly disagree"] * 100 + ["Disagree"] * 60 + ["Agree"] * 40 + ["Strongly agree"]
+    (column,) = guess_schema(pa.table({"q": cells})).schema.columns
+    assert column.levels == ("Strongly disagree", "Disagree", "Agree", "Strongly agree")
+
+
 def test_codes_that_were_left_are_missing_where_the_question_was_asked() -> None:
     columns = {"works": [str(one) for one in WORKS], "kids": [str(k) for k in KIDS]}
     columns["hours"] = asked(WORKS == "yes", "not applicable")

@@ -57,6 +57,11 @@ def is_yes_no(words: Iterable[str]) -> bool:
     return ranks == [0, 1]
 
 
+def is_step(word: str) -> bool:
+    """Return whether a word is a step of a scale that is known."""
+    return plain(word) in _STEPS
+
+
 def are_graded(words: Sequence[str]) -> bool:
     """Return whether half of three words or more are steps of a scale, or such as `rather not`."""
     bare = [plain(word) for word in words]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels, rep
 from glfm_cli.schema import Column, ColumnType, Role
 from glfm_cli.schema.text import scalar
 
+ALIKE = 0.9  # of the letters of a word, one typed wrong has
+APART = 0.05  # by which the next step is less like it: agree or disagree
+RARER = 4  # times rarer than the word that is meant
+MOST_TYPOS = 0.05  # of the cells
 FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
 _PAIR = r"^\d+(?:[.,]\d+)? ?/ ?\d+(?:[.,]\d+)?$"
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
@@ -74,6 +79,9 @@ def _levels(column: Profile) -> Verdict:
     aliases = _aliases(column)
     if aliases:
         column = column.keep(np.array([word not in aliases for word in column.words()]))
+    if typos := _typos(column):
+        column = column.keep(np.array([word not in typos for word in column.words()]))
+        aliases = {other: typos.get(level, level) for other, level in aliases.items()} | typos
     verdict = _one_writing(column)
     if not aliases:
         return verdict
@@ -119,6 +127,33 @@ def _aliases(column: Profile) -> dict[str, str]:
     level = {keys[i]: words[i] for i in sorted(range(len(words)), key=lambda i: rank[i])}
     other = [(w, level[key]) for w, key in zip(words, keys, strict=True) if w != level[key]]
     return dict(sorted(other, key=lambda pair: pair[1]))
+
+
+def _typos(column: Profile) -> dict[str, str]:
+    """Return the step of a scale that each of a few rare words is but for a letter or two.
+
+    All other words are steps, of one scale. A word that is a step itself is no typing error.
+    """
+    words = column.words()
+    count = dict(zip(words, column.counts.tolist(), strict=True))
+    steps = [word for word in words if scales.is_step(word)]
+    found = {}
+    for word in words:
+        if scales.is_step(word):
+            continue
+        near = sorted(steps, key=lambda step: -_likeness(word, step))[:2]
+        likeness = [_likeness(word, step) for step in near]
+        clear = len(near) == 2 and likeness[0] >= max(ALIKE, likeness[1] + APART)
+        if not clear or RARER * count[word] > count[near[0]]:
+            return {}
+        found[word] = near[0]
+    few = sum(count[word] for word in found) <= MOST_TYPOS * column.n_observed
+    return found if few and len(steps) > 2 and scales.order(steps) is not None else {}
+
+
+def _likeness(one: str, other: str) -> float:
+    """Return the share of letters that two words have in common, in order, whatever the case."""
+    return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
 
 
 def _categorical(name: str, levels: tuple[str, ...], reason: str) -> Verdict:

@@ -55,9 +55,8 @@ def test_all_names_that_stand_twice_are_named(desk, here: Callable) -> None:
     desk.put("table.csv", "t,p,t,p,t,q\n1,2,3,4,5,6\n")
     said = here("types", "table.csv")
     assert "column 't': columns 1 and 3 have the same name" in said.stderr
-    assert said.lines("Hint") == [
-        "Hint: Rename one of them in the header; likewise 'p' (2 and 4)."
-    ]
+    hint = "Hint: Rename one of them in the header; likewise 'p' (2 and 4)."
+    assert said.lines("Hint") == [hint]
 
 
 def test_a_title_and_a_separator_line_are_kept(desk, here: Callable) -> None:
