@@ -141,6 +141,22 @@ def test_a_rare_step_is_no_typing_error() -> None:
     assert column.levels == ("Strongly disagree", "Disagree", "Agree", "Strongly agree")
 
 
+@pytest.mark.parametrize("mark", [";", ", ", " | "])
+@pytest.mark.parametrize("n", [4, 9])
+def test_cells_that_list_several_answers_are_told(mark: str, n: int) -> None:
+    ticked = np.random.default_rng(6).random((N, n)) < 0.4
+    cells = [mark.join(f"place {j}" for j in range(n) if row[j]) or None for row in ticked]
+    (said,) = guess_schema(pa.table({"x": cells, "y": [str(k) for k in KIDS]})).hints["x"]
+    assert said.startswith("cells list several answers (place")
+    assert said.endswith(f"a column of yes and no for each of the {n} would say more")
+    others = ["Oslo, Norway", "Rome, Italy", "Bari, Italy", "Bergen, Norway", "Rome"]
+    events = [f"{event}, {grade}" for event in ("rash", "pain", "flu") for grade in "abc"]
+    for words in (others, events, ["a", "b;c", "d;e;f"], ["yes, a lot", "yes", "no"]):
+        column = [words[k % len(words)] for k in range(N)]
+        hints = guess_schema(pa.table({"x": column})).hints.get("x", [])
+        assert not [one for one in hints if "several answers" in one]
+
+
 def test_codes_that_were_left_are_missing_where_the_question_was_asked() -> None:
     columns = {"works": [str(one) for one in WORKS], "kids": [str(k) for k in KIDS]}
     columns["hours"] = asked(WORKS == "yes", "not applicable")

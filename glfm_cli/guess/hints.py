@@ -33,6 +33,8 @@ LEAST_ROWS = 20  # of a level, in all of which a number is the same
 MOST_ELSEWHERE = 0.1  # share of that number in the rows of other levels
 LONG_WORD = 4  # letters from which a word may be what a shorter one stands for
 MOST_SHOWN = 3
+MOST_LISTED = 1000  # different cells that are looked at for lists of answers
+ANSWER_MARKS = (";", "|", ",")
 HALF_CIRCLE = 180.0  # degrees
 SAMPLE = 300  # rows in which formulas are sought
 _NEGATIONS = words("not no never nicht kein keine nie ne pas non jamais nunca niet geen não mai")
@@ -47,6 +49,8 @@ def hints_of(
         if verdict.column.nominal and verdict.column.modelled:
             found[verdict.column.name] += _same_levels(verdict, column)
             found[verdict.column.name] += _no_answers(verdict)
+        if column.kind is Kind.TEXT and not verdict.column.numeric:
+            found[verdict.column.name] += _several_answers(column)
     numbers = [i for i, v in enumerate(verdicts) if v.column.numeric and not v.column.moment]
     levelled = [i for i, v in enumerate(verdicts) if v.column.nominal and v.column.modelled]
     coded = ((i, _coded(table.column(i), verdicts[i])) for i in levelled[:MOST_COLUMNS])
@@ -302,6 +306,21 @@ def _direction(column: pa.ChunkedArray, verdict: Verdict) -> list[str]:
         "a direction, by its name: 359 is next to 0, which models do not know; use its cosine and "
         "sine as two columns instead, with `role: ignore` here"
     ]
+
+
+def _several_answers(column: Profile) -> list[str]:
+    """Return the note on cells that list one, two, three answers, which recur in other cells."""
+    words = column.keep(np.arange(column.n_distinct) < MOST_LISTED).words()
+    for mark in ANSWER_MARKS:
+        lists = [[part.strip() for part in word.split(mark)] for word in words]
+        answers = list(dict.fromkeys(part for one in lists for part in one))
+        if {1, 2, 3} <= set(map(len, lists)) and len(answers) < len(lists):
+            shown = ", ".join(map(scalar, answers[:MOST_SHOWN]))
+            return [
+                f"cells list several answers ({shown}, ...): a column of yes and no for each of "
+                f"the {len(answers)} would say more"
+            ]
+    return []
 
 
 def _no_answers(verdict: Verdict) -> list[str]:
