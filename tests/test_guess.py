@@ -449,6 +449,7 @@ def test_ceilings_and_floors_are_atoms_at_a_bound() -> None:
         (pa.array(np.arange(ROWS) * 2**55), "id"),
         (pa.array(repeat(2**60, 2**61, 2**62)), "ignore"),
         (pa.array(repeat(1.5, float("inf"), 2.5)), "ignore"),
+        (pa.array(repeat(0.0, 1.0, 2.0, -float("inf"))), "ignore"),
         (pa.array(repeat(1e300, 2e300, 3.5)), "positive"),
         (pa.array(repeat("1", "2", "3"), pa.large_string()), "categorical"),
         (pa.array(repeat(dt.date(2024, 1, 1), dt.date(2024, 1, 2))), "real"),
@@ -458,7 +459,7 @@ def test_ceilings_and_floors_are_atoms_at_a_bound() -> None:
         (pa.nulls(ROWS), "ignore"),
         (pa.array(repeat("b", "a", "c")).dictionary_encode(), "categorical"),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_arrow_types_are_guessed(cells: pa.Array, kind: str) -> None:
     column, reason = guessed("x", cells)
@@ -909,6 +910,7 @@ NAMES = st.sampled_from(["id", "x", "n", "score", "zip code", "share", "year", "
 
 @given(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3), st.integers(2, 60))
 @example({"x": ([0.0, 1e308], pa.float64())}, 3)
+@example({"x": ([0.0, 1.0, 2.0, -np.inf], pa.float64())}, 12)
 def test_whatever_is_guessed_loads_and_runs_unchanged(
     columns: dict[str, tuple[list[object], pa.DataType]], rows: int
 ) -> None:

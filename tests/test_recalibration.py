@@ -92,7 +92,8 @@ def test_corrected_probabilities_keep_their_order_and_total(p: np.ndarray, a: fl
     p = p / p.sum(axis=1, keepdims=True)
     corrected = Recalibration.alike(np.array([a]), np.zeros((1, 4))).of_levels(0, p)
     np.testing.assert_allclose(corrected.sum(axis=1), 1.0)
-    assert (np.argsort(corrected, axis=1) == np.argsort(p, axis=1)).all() or np.ptp(p) < 1e-6
+    ordered = np.take_along_axis(corrected, np.argsort(p, axis=1), axis=1)
+    assert (np.diff(ordered, axis=1) >= -1e-12).all()
     log_ratio = np.log(p[:, 0] / p[:, 1])
     np.testing.assert_allclose(np.log(corrected[:, 0] / corrected[:, 1]), a * log_ratio, atol=1e-9)
 
@@ -159,8 +160,8 @@ def test_an_atom_gets_the_mean_of_the_tilt_over_its_jump(b: np.ndarray, ends: li
     v, u = ends
     by = Recalibration.alike(np.ones(1), b[None])
     (found,) = by.log_factor(0, np.array([u]), np.array([v]), ONE)
-    mass = quad(lambda w: np.exp(log_tilt(b, polynomials(np.array([w])))[0]), v, u)[0]
-    if u - v > 1e-3:
+    if u - v > 1e-3:  # the quadrature underflows on jumps of no width
+        mass = quad(lambda w: np.exp(log_tilt(b, polynomials(np.array([w])))[0]), v, u)[0]
         assert np.exp(found) == pytest.approx(mass / (u - v), rel=1e-3, abs=1e-6)
     (at,) = by.log_factor(0, np.array([u]), np.array([u]), ONE)
     assert at == pytest.approx(log_tilt(b, polynomials(np.array([u])))[0])

@@ -287,7 +287,7 @@ def _low_codes(column: Profile) -> NDArray[np.bool_]:
             return negative
     # Values below zero are normal here: only what lies far below them all can be a code.
     alone = negative.sum() == 1 and column.counts[negative][0] >= LEAST_REPEATED
-    return _far(-x, (negative & alone) | _is_far_code(-x))
+    return _far(-x, (negative & np.isfinite(x) & alone) | _is_far_code(-x))
 
 
 def _is_far_code(x: NDArray[np.float64]) -> NDArray[np.bool_]:
