@@ -59,13 +59,13 @@ def test_labels_that_differ_in_spread_alone_are_told_apart(seed: int) -> None:
 
 
 def test_held_out_probabilities_come_true(seed: int) -> None:
-    """Their calibration error is in the range of labels that are drawn from them."""
+    """Their calibration error is near that of labels drawn from them: fits to part of rows err."""
     rng = np.random.default_rng(seed)
-    x, y = three_gaussians(250, rng)
+    x, y = three_gaussians(1000, rng)
     y ^= rng.random(y.size) < 0.1
     x[rng.random(x.shape) < 0.2] = np.nan
     p = held_out(x, y, seed)
-    drawn = rng.random((1000, y.size)) < p[:, 1]
+    drawn = rng.random((200, y.size)) < p[:, 1]
     perfect = [calibration_error(np.column_stack([~one, one]), p) for one in drawn]
     found = calibration_error(np.column_stack([~y, y]), p)
-    assert found <= np.quantile(perfect, 0.975)
+    assert found < 2.3 * np.median(perfect)  # as forecasts to the power 1.4 do not
