@@ -123,9 +123,9 @@ def loss(columns: list[EncodedColumn], new: list[EncodedColumn], code: Array, p:
 
 
 def test_many_levels_help_where_they_tell_and_cost_nothing_where_they_do_not(seed: int) -> None:
-    z, x, code, p = planted(seed)
-    noise = np.random.default_rng([seed, 1]).integers(0, 58, 600).astype(np.float64)
-    old, new = np.arange(300), np.arange(300, 600)
+    z, x, code, p = planted(seed, 1200)
+    noise = np.random.default_rng([seed, 1]).integers(0, 58, (3, 1200)).astype(np.float64)
+    old, new = np.arange(600), np.arange(600, 1200)
 
     def apart(*columns: EncodedColumn) -> float:
         rows = [[e.take(at) for e in columns] for at in (old, new)]
@@ -133,7 +133,8 @@ def test_many_levels_help_where_they_tell_and_cost_nothing_where_they_do_not(see
 
     alone = apart(numbers(z, "z"))
     assert apart(numbers(z, "z"), levels(x, MANY)) < alone - 0.02
-    assert apart(numbers(z, "z"), levels(noise, 58)) < alone + 0.005
+    beside = [apart(numbers(z, "z"), levels(one, 58)) for one in noise]
+    assert np.median(beside) < alone + 0.005  # one may seem to tell, by chance
 
 
 def test_scored_features_have_variance_1_or_are_none(seed: int) -> None:
