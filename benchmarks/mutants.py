@@ -36,7 +36,7 @@ SLIPS = "tests/test_small_slips.py"
 ROW_EFFECTS = "tests/test_row_effects.py"
 SHARED = "tests/test_factor_series.py"
 EXPLORED = "tests/cli/test_explore_shared.py"
-RESUMING = "tests/test_resuming.py"
+RESUMING, DEPENDENCE = "tests/test_resuming.py", "tests/test_guess_dependence.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
 EVIDENCE = "tests/test_evidence.py"
@@ -450,6 +450,61 @@ MUTANTS = {
     "what was found of other draws taken for theirs": Mutant(
         "inference/hidden_cells.py", "all(a is b for a, b in zip(one, other, strict=True))",
         "True", "tests/test_stacking.py",
+    ),
+    "trees that have seen the cells that they forecast": Mutant(
+        "inference/resuming.py", "        if not regrow[index]:\n", "        if True:\n", RESUMING
+    ),
+    "every chain thinned to one draw where trees are grown anew": Mutant(
+        "inference/resuming.py", "(c[-1:] if again else c for", "(c[-1:] for", RESUMING
+    ),
+    "trees grown anew from the first draw": Mutant(
+        "inference/resuming.py",
+        "starts = replace(fitted, chains=tuple(chain[-1:] for",
+        "starts = replace(fitted, chains=tuple(chain[:1] for",
+        RESUMING,
+    ),
+    "trees grown anew with random numbers of other chains": Mutant(
+        "inference/resuming.py",
+        "first + index)\n        return lambda: _resumed(starts",
+        "index)\n        return lambda: _resumed(starts",
+        RESUMING,
+    ),
+    "trees grown anew for all rows": Mutant(
+        "inference/resuming.py", "latent = regrow.of_rows(latent, rows)", "pass", RESUMING
+    ),
+    "trees grown anew from a table that was never drawn": Mutant(
+        "latent/forest/model.py", "state.z[same], state.turn = draw.z[same], SETTLED + 1",
+        "state.turn = SETTLED + 1", "tests/test_forest.py " + RESUMING
+    ),
+    "leaves of grown trees as small as at the start": Mutant(
+        "latent/forest/model.py", '"right") - 1]', '"right") * 0]', "tests/test_forest.py " + RESUMING
+    ),
+    "no lines in trees that are grown anew": Mutant(
+        "latent/forest/model.py", "state.linear[:] = draw.lines.place >= 0",
+        "state.linear[:] = False", "tests/test_forest_lines.py " + RESUMING
+    ),
+    "as many trees of leaves of one row as of others": Mutant(
+        "latent/forest/config.py", "np.where(least == 1, 2, 1) * self.trees",
+        "np.where(least == 1, 1, 1) * self.trees", FOREST + " tests/test_forest_leaves.py"
+    ),
+    "columns that tell themselves": Mutant(
+        "guess/dependence.py", "seen[:, of != place]", "seen", DEPENDENCE
+    ),
+    "levels that no row shares with another column": Mutant(
+        "guess/dependence.py", "few = np.count_nonzero(counts, axis=0)",
+        "few = np.full(counts.shape[1], levels.size)", DEPENDENCE
+    ),
+    "sums of rows that are not seen": Mutant(
+        "guess/dependence.py", "is_level @ is_seen, is_level @ y, is_seen.sum(axis=0)",
+        "is_level @ is_seen, is_level @ y, np.full(y.shape[1], len(y))", DEPENDENCE
+    ),
+    "a parabola that has a part of the line": Mutant(
+        "guess/dependence.py",
+        "    t2 -= np.sum(counts * t**3, axis=0) / np.sum(counts * t**2, axis=0) * t\n", "",
+        DEPENDENCE,
+    ),
+    "dependences of columns of few rows in common": Mutant(
+        "guess/dependence.py", "(n >= 20) & (total > 0)", "(n >= 2) & (total > 0)", DEPENDENCE
     ),
     "missing cells at their means": Mutant(
         "inference/resuming.py",

@@ -14,10 +14,10 @@ from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.hidden_cells import Hidden, recalibrate, without_cells
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import predict
-from glfm_cli.inference.resuming import resume_chain, resumed
+from glfm_cli.inference.resuming import but_of_regrown, regrown, resume_chain, resumed
 from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.inference.scoring import scores_and_forecasts
-from glfm_cli.latent.capabilities import Resumes
+from glfm_cli.latent.capabilities import Regrows, Resumes
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.schema import Schema
 from glfm_cli.streams import Streams
@@ -41,12 +41,15 @@ def table_of(n_rows: int, n_columns: int, seed: int) -> pa.Table:
 
 
 def fitted(
-    table: pa.Table, model: str = "glfm", settings: dict[str, object] | None = None
+    table: pa.Table,
+    model: str = "glfm",
+    settings: dict[str, object] | None = None,
+    chains: int = 2,
 ) -> tuple[Problem, Posterior]:
     types = dict.fromkeys(table.column_names, "real") | {"n": "count", "o": "ordinal"}
     problem, _, plan = prepare(
         table, Schema.from_dict({"columns": types}), model=model, settings=settings or {},
-        chains=2, warmup=30, draws=16, thin=2, seed=5,
+        chains=chains, warmup=30, draws=16, thin=2, seed=5,
     )  # fmt: skip
     return problem, sample(problem, plan).posterior
 
@@ -176,6 +179,33 @@ def test_candidates_that_go_on_are_weighed_by_what_they_have_not_seen() -> None:
         assert same == [not goes_on] * 2
         assert packed(model, ours[0]) != packed(model, ours[1])
         assert (packed(model, ours[0]) == packed(model, first[0])) == (not goes_on)
+
+
+def test_trees_alone_are_grown_anew_by_each_chain_from_its_last_draw() -> None:
+    settings = {"forest": 1, "linear": 1, "glfm": 0}
+    problem, posterior = fitted(table_of(40, 6, 1), "auto", settings, 4)
+    model, rows = problem.model, np.arange(0, 40, 2)
+    trees = [isinstance(model.problem_of(problem, k).model, Regrows) for k in posterior.groups]
+    assert sorted(set(trees[1:])) == [False, True]
+    kept = but_of_regrown(posterior, problem)
+    how = {"seed": 0, "sweeps": 1, "draws": 2}
+    found = regrown(kept, posterior, problem, rows, **how)
+    chains = posterior.chains, kept.chains, found.chains, trees
+    for fitted_chain, kept_chain, chain, regrow in zip(*chains, strict=True):
+        if not regrow:
+            assert kept_chain is chain is fitted_chain
+            continue
+        assert len(kept_chain) == 1
+        assert kept_chain[0] is fitted_chain[-1]
+        assert len(chain) == 2
+        assert packed(model, chain[0]) != packed(model, chain[1])
+        for draw in chain:
+            np.testing.assert_array_equal(model.own(draw.latent).own, rows)
+    # The first chain stays out: the others are as they were.
+    later, of_later = (replace(one, chains=one.chains[1:]) for one in (kept, posterior))
+    again = regrown(later, of_later, problem, rows, **how, first=1)
+    for ours, theirs in zip(again.chains, found.chains[1:], strict=True):
+        assert [packed(model, a) for a in ours] == [packed(model, b) for b in theirs]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
