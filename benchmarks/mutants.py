@@ -477,11 +477,11 @@ MUTANTS = {
         "state.turn = SETTLED + 1", "tests/test_forest.py " + RESUMING
     ),
     "leaves of grown trees as small as at the start": Mutant(
-        "latent/forest/model.py", '"right") - 1]', '"right") * 0]', "tests/test_forest.py " + RESUMING
+        "latent/forest/model.py", '"right") - 1]', '"right") * 0]', LEAVES
     ),
     "no lines in trees that are grown anew": Mutant(
         "latent/forest/model.py", "state.linear[:] = draw.lines.place >= 0",
-        "state.linear[:] = False", "tests/test_forest_lines.py " + RESUMING
+        "state.linear[:] = False", LEAVES
     ),
     "as many trees of leaves of one row as of others": Mutant(
         "latent/forest/config.py", "np.where(least == 1, 2, 1) * self.trees",

@@ -18,6 +18,7 @@ from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, error
 from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import Trees, grow, law, scaled
 from glfm_cli.links.law import NormalMixture, Probabilities
+from glfm_cli.streams import Streams
 
 pytestmark = pytest.mark.kernels
 N = 400
@@ -137,6 +138,11 @@ def test_sizes_are_found_after_some_turns_and_kept_from_then_on(
     for d, least in enumerate(found):
         nodes = slice(ends[d], ends[d + 1])
         assert trees.size[nodes][trees.feature[nodes] < 0].min() == least
+    draw = chain.keep().latent  # chains that go on from it look for no others
+    again = problem.model.regrow(draw, chain.values, problem.config, Streams(2, 0))
+    assert again.least.tolist() == found
+    assert again.linear.tolist() == chain.state.linear.tolist()
+    np.testing.assert_array_equal(again.z, draw.z)
 
 
 def test_how_wide_laws_of_a_column_are_is_no_matter_of_the_trees_of_others() -> None:
