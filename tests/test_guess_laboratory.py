@@ -76,6 +76,20 @@ def test_levels_with_letters_are_no_numbers_with_remarks() -> None:
     assert str(column.type) == "categorical"
 
 
+def test_a_limit_written_in_another_way_is_shown_as_it_stands() -> None:
+    cells = [*FLAGGED[:190], *["<0,05"] * 10]
+    guess = guess_schema(pa.table({"lead": cells, "zinc": FLAGGED}))
+    said = f"ignored: numbers written in several ways, such as {FLAGGED[0]} and <0,05; "
+    assert guess.reasons["lead"].startswith(said)
+
+
+def test_an_id_beside_the_word_for_a_total_stands_once() -> None:
+    cells = [*(str(k) for k in range(1, N)), "Total"]
+    reason = guess_schema(pa.table({"Nr": cells, "zinc": FLAGGED})).reasons["Nr"]
+    assert reason.startswith(f"the name is an id's; {N - 1} different values")
+    assert "several rows" not in reason
+
+
 INTENSITIES = [f"{x:.5g}" for x in np.exp2(np.random.default_rng(6).normal(25.0, 3.0, N))]
 
 

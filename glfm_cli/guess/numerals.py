@@ -126,7 +126,8 @@ def _interval_part(text: str, count: int) -> _Parts | None:
     parts = [_part(end, count) for end in (found.high, found.low) if end is not None]
     if None in parts:
         return None
-    return next((part for part in parts if part and part.mark), parts[0])
+    marked = next((part for part in parts if part and part.mark), parts[0])
+    return marked and marked._replace(text=text)
 
 
 def _vote(parts: list[_Parts]) -> str | None:

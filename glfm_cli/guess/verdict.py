@@ -25,7 +25,9 @@ def ignore(name: str, reason: str) -> Verdict:
 
 def repeated_id(column: Profile) -> Verdict:
     """Return the verdict on an id's name whose values come again, with how they may be a group."""
-    why = f"the name is an id's; {column.n_distinct} different values, some in several rows"
+    why = f"the name is an id's; {column.n_distinct} different values"
+    if column.n_distinct < column.n_observed:
+        why += ", some in several rows"
     if may_be_group(column):
         why += "; `role: group` if such rows belong together, as visits of a patient do"
     return Verdict(Column(column.name, role=Role.ID), why)
