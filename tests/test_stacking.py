@@ -414,7 +414,24 @@ def test_of_a_thousand_rows_and_more_all_are_taken_fewer_times(
     monkeypatch.setattr(hidden_cells, "without_cells", counted)
     recalibrate(posterior, problem)
     assert times == [0, 1]
+    monkeypatch.setattr(hidden_cells, "ROWS", 1000)
+    recalibrate(posterior, problem)
+    assert times[2:] == [0, 1, 2, 3]
     assert max(at.max() for at, _ in without_cells(posterior, problem)[1].values()) >= 200
+
+
+def test_short_chains_take_fewer_hidden_cells_and_draws_of_trees() -> None:
+    """So that these do not take longer than the chains themselves."""
+    times = {}
+    for draws in (5, 6):
+        options = {"model": "auto", "chains": 6, "warmup": 3, "draws": draws, "thin": 1}
+        pair = {"glfm": 1, "forest": 1, "linear": 0}
+        problem, _, plan = prepare(table_of(), TYPES, settings=pair, **options)
+        folded: Folded = {}
+        recalibrate(sample(problem, plan).posterior, problem, folded=folded)
+        kept = {len(chain) for _, chains in folded.values() for chain in chains}
+        times[draws] = len(folded), kept
+    assert times == {5: (2, {1, 7}), 6: (4, {2, 7})}
 
 
 def test_forecasts_of_parts_with_unlike_numbers_of_draws_count_by_their_cells(

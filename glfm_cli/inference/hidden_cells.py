@@ -1,15 +1,15 @@
 """How far off are forecasts? Observed cells tell, forecast as if they had been missing.
 
 Some rows are taken once more with an eighth of their observed cells hidden, and again, up to four
-times in all, with other eighths: more at once would leave rows less complete than they are. Under a
-few draws of every chain their latent variables are drawn anew from the cells that are left
-(folding.py), so that a forecast of a hidden cell owes nothing to the cell but its part in what all
-rows share. Of R rows that is about K / R for K weights a column: where all rows are taken, what
-they share is drawn anew, too, by a few sweeps of the chain without the hidden cells (resuming.py).
-So are trees, always: the few of a draw that have not seen a cell forecast it worse than all would.
-Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
-tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
-determine its row's features.
+times in all (of short chains twice, lest this take longer than they do), with other eighths: more
+at once would leave rows less complete than they are. Under a few draws of every chain their latent
+variables are drawn anew from the cells that are left (folding.py), so that a forecast of a hidden
+cell owes nothing to the cell but its part in what all rows share. Of R rows that is about K / R for
+K weights a column: where all rows are taken, what they share is drawn anew, too, by a few sweeps of
+the chain without the hidden cells (resuming.py). So are trees, always: the few of a draw that have
+not seen a cell forecast it worse than all would. Weighting draws that had seen the cell by 1 /
+p(cell | draw) would be cheaper, and wrong: in most tables the tails of such weights have no mean
+[Vehtari et al. 2024], since few columns let a cell determine its row's features.
 Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_runs.py), and count as
 fewer than they are; of a column that is the same in all rows of a group those of whole groups are,
 each of which counts once.
@@ -36,7 +36,8 @@ from glfm_cli.latent.capabilities import Candidates, HoldsLevels
 from glfm_cli.latent.model import LatentModel
 
 ROWS, TIMES = 1000, 4  # that are taken, so many times, each with other cells hidden
-ALL_ROWS, OF_MANY = 2000, 2  # or of more rows so many, drawn at random, fewer times
+ALL_ROWS, FEWER = 2000, 2  # or of more rows so many, drawn at random, fewer times
+SHORT = 6  # draws, below which chains are short, too, for more times
 HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many, where models are compared by them
@@ -44,7 +45,7 @@ FEWEST_DRAWS = 20
 # Sweeps that forget a cell in what rows share, and of fewer rows, where it counts more: up to so
 # many, so many rows together; draws of each chain after them.
 SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
-OF_REGROWN = 2  # of trees, whose draws take longer than sweeps, or one of many rows
+OF_REGROWN = 2  # of trees, whose draws take longer than sweeps; one of many rows or short chains
 
 SEED = 0x676C666D  # of which cells: no plain number, as those by which gaps are made in trials
 
@@ -70,9 +71,10 @@ def recalibrate(
     few = posterior.weights is not None or posterior.n_draws < FEWEST_DRAWS
     if few or not problem.link_config.recalibrate:
         return posterior
-    times = times_hidden(problem)
+    short = is_short(max(map(len, posterior.chains)))
+    times = times_hidden(problem, short)
     parts = [
-        without_cells(posterior, problem, time, threads=threads, done=folded)
+        without_cells(posterior, problem, time, short=short, threads=threads, done=folded)
         for time in range(times)
     ]
     truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in parts[0][1]}
@@ -101,9 +103,14 @@ def recalibrate(
     return replace(posterior, recalibration=Recalibration(exponents, tilts, log_sds, weights))
 
 
-def times_hidden(problem: Problem) -> int:
-    """Return how often cells are hidden."""
-    return OF_MANY if problem.groups is None and problem.n_rows > ROWS else TIMES
+def is_short(n_draws: int) -> bool:
+    """Return whether a chain of so many draws is short."""
+    return n_draws < SHORT
+
+
+def times_hidden(problem: Problem, short: bool) -> int:
+    """Return how often cells are hidden, of short chains or of others."""
+    return FEWER if short or (problem.groups is None and problem.n_rows > ROWS) else TIMES
 
 
 def draws_once(model: LatentModel, n_chains: int) -> int:
@@ -155,13 +162,15 @@ def without_cells(
     problem: Problem,
     time: int = 0,
     *,
+    short: bool = False,
     threads: int = 1,
     done: Folded | None = None,
 ) -> tuple[Posterior, Hidden]:
     """Return draws of some rows given but a part of their observed cells, and the hidden ones.
 
     Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part. Of few
-    rows nothing else in the draws has seen those, either. `done` is that of `recalibrate`.
+    rows nothing else in the draws has seen those, either. `short` says whether chains are; `done`
+    is that of `recalibrate`.
     """
     series = series_order(problem)
     rows, chosen = _chosen(problem, time, series)
@@ -204,7 +213,7 @@ def without_cells(
     else:
         folded = fold_in(folded, again, **how)
     whole = tuple(_with(x, rows, part) for x, part in zip(problem.xs, xs, strict=True))
-    length["draws"] = OF_REGROWN if rows.size == problem.n_rows else 1
+    length["draws"] = OF_REGROWN if rows.size == problem.n_rows and not short else 1
     folded = regrown(folded, new, replace(problem, xs=whole), rows, **length, **how)
     folded = replace(folded, chains=before + folded.chains)
     if done is not None:

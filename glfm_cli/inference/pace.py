@@ -10,7 +10,7 @@ import numpy as np
 import glfm_cli.inference.chains as chains
 from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.chain import spans_of
-from glfm_cli.inference.hidden_cells import draws_once, times_hidden, without_cells
+from glfm_cli.inference.hidden_cells import draws_once, is_short, times_hidden, without_cells
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.run import Plan
 from glfm_cli.inference.scoring import scores_and_forecasts
@@ -76,7 +76,8 @@ def _correcting(problem: Problem, plan: Plan, draw: Draw, n_kept: int) -> float:
     """Return how long it takes to forecast hidden cells by a chain of so many draws."""
     chain = (draw,) * min(2 * draws_once(problem.model, plan.chains), n_kept)  # half at a time
     posterior = Posterior(problem.model, problem.links, spans_of(problem.links), (chain,))
+    short = is_short(plan.draws)
     began = time.monotonic()
-    folded, hidden = without_cells(posterior, problem)
+    folded, hidden = without_cells(posterior, problem, short=short)
     scores_and_forecasts(folded, hidden, hidden)
-    return times_hidden(problem) * (time.monotonic() - began)
+    return times_hidden(problem, short) * (time.monotonic() - began)
