@@ -92,6 +92,23 @@ def test_a_chain_is_the_one_that_its_model_would_make(problem: Problem) -> None:
         assert int(own["candidate"]) == index % 2
 
 
+def test_candidates_search_unless_told_not_to_as_by_a_quick_effort() -> None:
+    length = {"warmup": 30, "draws": 5, "thin": 2, "chains": 2}
+    settings = {"glfm": 1, "forest": 1, "linear": 0}
+    x = np.linspace(0.0, 1.0, 150)  # of which trees make most with leaves of one member
+    table = pa.table({"x": x, "y": np.sin(9.0 * x), "z": np.where(x < 0.1, np.nan, x**2)})
+    types = {"columns": dict.fromkeys("xyz", "real")}
+    least = {}
+    for search in (True, False):
+        given = {**settings, "search": search}
+        problem, _, plan = prepare(table, types, model="auto", settings=given, **length)
+        draws = sample(problem, plan).posterior.chains[1]
+        least[search] = draws[-1].latent.own.trees.fewest.min()
+    assert least == {True: 1, False: 3}
+    quick = prepare(table, types, model="auto", effort="quick")[0]
+    assert quick.config == MODELS["auto"].Config(linear=0, search=False)
+
+
 def test_candidates_are_as_many_as_set(problem: Problem) -> None:
     config = MODELS["auto"].Config(glfm=3, mixture=1, bsvd=2, forest=0, linear=0)
     assert config.turns == (0, 1, 2, 0, 2, 0)

@@ -353,8 +353,11 @@ class SuitsOthers(Protocol):
 
     kept_beside: int
 
-    def config_beside(self) -> Any:
-        """Return the configuration beside models whose chains are longer."""
+    def config_beside(self, search: bool) -> Any:
+        """Return the configuration beside models whose chains are longer.
+
+        search : whether to search for the ways that forecast each column best
+        """
 
 
 @runtime_checkable

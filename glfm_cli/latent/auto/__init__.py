@@ -8,7 +8,7 @@ is: nothing is shared between chains. How much each candidate counts is no matte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from glfm_cli.links.law import RowsLaw
 from glfm_cli.settings import require, require_whole
 
 MOST = 8  # chains of one candidate among the first
+COUNTS = "glfm", "mixture", "bsvd", "forest", "linear"  # of chains, in the candidates' order
 FROM = {"linear": 1.5}  # turns: where chains are few, two of each of the others come before
 
 
@@ -33,6 +34,8 @@ class AutoConfig:
     forest : chains of chained extra trees; none where a column is of a type that these do not take,
         or rows belong together
     linear : chains of the latent feature model with a linear part
+    search : whether candidates search for the ways that forecast each column best, such as the size
+        of trees' leaves; it takes half of the time of short chains
     """
 
     glfm: int = 2
@@ -40,16 +43,20 @@ class AutoConfig:
     bsvd: int = 0
     forest: int = 3
     linear: int = 2
+    search: bool = True
 
     def __post_init__(self) -> None:
-        require_whole(self, **{one.name: (0, MOST) for one in fields(self)})
+        require_whole(self, **dict.fromkeys(COUNTS, (0, MOST)))
         require(len(self.turns) > 0, "glfm", self.glfm, "one candidate at least")
 
     @property
     def turns(self) -> tuple[int, ...]:
         """Return the candidates of the first chains, which those after them repeat."""
-        every = enumerate(one.name for one in fields(self))
-        each = [(max(t, FROM.get(n, 0)), k) for k, n in every for t in range(getattr(self, n))]
+        each = [
+            (max(t, FROM.get(name, 0)), k)
+            for k, name in enumerate(COUNTS)
+            for t in range(getattr(self, name))
+        ]
         return tuple(k for _, k in sorted(each))
 
 
@@ -83,7 +90,7 @@ class Auto:
 
     def config_for(self, kinds: Sequence[str], layout: str) -> AutoConfig:
         """Return no chains of candidates that do not take all types of columns."""
-        refused = {
+        refused: dict[str, Any] = {
             name: 0
             for name, model in self.models.items()
             if isinstance(model, RefusesTypes) and model.refuses & set(kinds)
@@ -115,7 +122,8 @@ class Auto:
     def problem_of(self, problem: Problem, which: int) -> Problem:
         """Return the problem as a candidate alone has it."""
         model = self.models[self.candidates[which]]
-        config = model.config_beside() if isinstance(model, SuitsOthers) else model.Config()
+        search = problem.config.search
+        config = model.config_beside(search) if isinstance(model, SuitsOthers) else model.Config()
         return replace(problem, model=model, config=config)
 
     def kept_of(self, which: int) -> int:

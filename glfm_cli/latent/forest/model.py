@@ -77,9 +77,11 @@ class Forest:
 
     kept_beside = 4  # draws are large, and many trees of few tables are as good
 
-    def config_beside(self) -> ForestConfig:
-        """Return short steps."""
-        return ForestConfig(visited=0.25)
+    def config_beside(self, search: bool) -> ForestConfig:
+        """Return short steps, by trees of the usual leaves alone unless there is a search."""
+        if search:
+            return ForestConfig(visited=0.25)
+        return ForestConfig(visited=0.25, least=USUAL, linear="never")
 
     def start(
         self, values: Values, config: ForestConfig, streams: Streams, chain: int

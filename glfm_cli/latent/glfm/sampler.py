@@ -439,6 +439,6 @@ class LinearGlfm(Glfm):
     name = "linear"
     kept_beside = 1
 
-    def config_beside(self) -> GlfmConfig:
+    def config_beside(self, search: bool) -> GlfmConfig:
         """Return as many components as pay beside trees."""
         return GlfmConfig(components=5)
