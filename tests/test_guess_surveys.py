@@ -11,6 +11,7 @@ import pytest
 from glfm_cli import impute
 from glfm_cli.guess import guess_schema
 from glfm_cli.io import read_table
+from glfm_cli.io.declared import declare
 from glfm_cli.schema import MissingCode
 
 N = 240
@@ -307,3 +308,12 @@ def test_a_run_with_guessed_types_names_values_that_it_takes_for_missing() -> No
     ]
     schema = guess_schema(table).schema
     assert not [note for note in impute(table, schema, **short).warnings if "guessed" in note]
+
+
+def test_values_missing_by_the_word_of_the_file_or_left_as_they_are_are_not_guessed() -> None:
+    age = [str(one) for one in np.random.default_rng(3).integers(20, 70, 60)]
+    age[5], age[9], age[20], age[30] = "-999", "-98", "n. appl.", "ND"
+    field = pa.field("age", pa.string(), metadata=declare(None, ["-98"]))
+    guess = guess_schema(pa.table([age, age[::-1]], schema=pa.schema([field, ("b", pa.string())])))
+    assert {"-98", "-999", "ND"} <= {code.text for code in guess.schema.columns[0].missing}
+    assert guess.codes["age"] == (["-999"], 1)

@@ -96,15 +96,19 @@ def test_candidates_search_unless_told_not_to_as_by_a_quick_effort() -> None:
     length = {"warmup": 30, "draws": 5, "thin": 2, "chains": 2}
     settings = {"glfm": 1, "forest": 1, "linear": 0}
     x = np.linspace(0.0, 1.0, 150)  # of which trees make most with leaves of one member
-    table = pa.table({"x": x, "y": np.sin(9.0 * x), "z": np.where(x < 0.1, np.nan, x**2)})
-    types = {"columns": dict.fromkeys("xyz", "real")}
-    least = {}
+    u, e = np.random.default_rng(2).standard_normal((2, 150))
+    v = np.where(x < 0.1, np.nan, u + 0.1 * e)  # which a line forecasts better than trees
+    table = pa.table({"x": x, "y": np.where(x > 0.9, np.nan, np.sin(9.0 * x)), "u": u, "v": v})
+    types = {"columns": dict.fromkeys("xyuv", "real")}
+    least, lines = {}, {}
     for search in (True, False):
         given = {**settings, "search": search}
         problem, _, plan = prepare(table, types, model="auto", settings=given, **length)
-        draws = sample(problem, plan).posterior.chains[1]
-        least[search] = draws[-1].latent.own.trees.fewest.min()
+        forest = sample(problem, plan).posterior.chains[1][-1].latent.own
+        least[search] = forest.trees.fewest.min()
+        lines[search] = bool((forest.lines.place >= 0).any())
     assert least == {True: 1, False: 3}
+    assert lines == {True: True, False: False}
     quick = prepare(table, types, model="auto", effort="quick")[0]
     assert quick.config == MODELS["auto"].Config(linear=0, search=False)
 
