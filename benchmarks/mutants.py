@@ -36,6 +36,7 @@ SLIPS = "tests/test_small_slips.py"
 ROW_EFFECTS = "tests/test_row_effects.py"
 SHARED = "tests/test_factor_series.py"
 EXPLORED = "tests/cli/test_explore_shared.py"
+STACKED = "tests/test_stacking.py"
 RESUMING, DEPENDENCE = "tests/test_resuming.py", "tests/test_guess_dependence.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
@@ -1731,6 +1732,42 @@ MUTANTS = {
         "df = self.nu + 1.0 - self.P\n",
         "df = self.nu - self.P\n",
         "tests/test_iqgme_laws.py",
+    ),
+    "few cells hidden often of short chains": Mutant(
+        "inference/hidden_cells.py",
+        "FEWER if short or (problem.groups",
+        "FEWER if (problem.groups",
+        STACKED,
+    ),
+    "many draws of trees beside short chains": Mutant(
+        "inference/hidden_cells.py",
+        "rows.size == problem.n_rows and not short else 1",
+        "rows.size == problem.n_rows else 1",
+        STACKED,
+    ),
+    "a quick run that searches leaves": Mutant(
+        "latent/forest/model.py",
+        "visited=0.25, least=USUAL, linear",
+        "visited=0.25, linear",
+        STACKED,
+    ),
+    "a quick run that searches lines": Mutant(
+        "latent/forest/model.py",
+        ", least=USUAL, linear=\"never\")",
+        ", least=USUAL)",
+        STACKED,
+    ),
+    "an error in another unit than the sd": Mutant(
+        "inference/chain_means.py",
+        "np.ldexp(self.whole, -places)",
+        "np.ldexp(self.whole, places)",
+        STACKED,
+    ),
+    "codes of the file called guessed": Mutant(
+        "guess/guess.py",
+        "guessed & ~gap_words(whole) & ~missing_by_file(whole)",
+        "guessed & ~gap_words(whole)",
+        "tests/test_guess_surveys.py",
     ),
     "gaps that are told with the precision for its root": Mutant(
         "latent/iqgme/gibbs.py", "np.sqrt(block.noise)", "block.noise", "tests/test_iqgme_laws.py"
