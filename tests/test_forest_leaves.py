@@ -228,6 +228,29 @@ def test_a_column_is_asked_at_so_many_thresholds(levels: int) -> None:
     assert not ends[0] <= first(1) < ends[1]
 
 
+@pytest.mark.parametrize("nominal", [False, True])
+@pytest.mark.parametrize("levels", [2, 8, 9, 14])
+def test_the_best_question_is_that_of_counts_on_both_sides(levels: int, nominal: bool) -> None:
+    """Of few levels and of many, with hundreds of cells of one on a side."""
+    rng = np.random.default_rng(levels)
+    x = rng.integers(12, size=2000).astype(np.float64)
+    pull = 3.0 * (x == 4.0) + (x > 8.0) if nominal else 2.0 * (x > 9.0)
+    y = np.floor(rng.beta(1.0 + pull, 1.0, 2000) * levels).astype(np.intp)
+    z = np.vstack([y, x, np.zeros((2, 2000))])
+    kinds = replace(kinds_of(levels, nominal=True), nominal=np.array([1, nominal, 0, 0], np.uint8))
+
+    def purity(side: Array) -> float:
+        counts = [np.bincount(y[part]).astype(float) for part in (side, ~side)]
+        return sum(float(count @ count) / count.sum() for count in counts)
+
+    best = int(np.argmax([purity(x == k if nominal else x <= k) for k in range(11 + nominal)]))
+    seen, least = np.ones(z.shape, dtype=np.uint8), np.ones(4, dtype=np.int64)
+    config = ForestConfig(thresholds=300)
+    trees = grow(z, seen, kinds, [0], 1, 0, least, config, np.random.default_rng(0))
+    found = trees.threshold[trees.root[0, 0]]
+    assert found == best if nominal else best <= found < best + 1
+
+
 def test_two_cells_that_differ_have_a_threshold_between_them() -> None:
     """However near they are: cells are of single precision, as thresholds are."""
     x = np.float32(1.0)
