@@ -470,6 +470,13 @@ MUTANTS = {
         "index)\n        return lambda: _resumed(starts",
         RESUMING,
     ),
+    "a density that is integrated too near": Mutant(
+        "links/expectation.py", "window(e, s, sharpness)))", "window(e, s, 0.0)))", LINKS
+    ),
+    "integrals of rows in another order": Mutant(
+        "links/expectation.py", "        out[rows] = (t @",
+        "        out[start : start + TOGETHER] = (t @", LINKS
+    ),
     "trees grown anew for all rows": Mutant(
         "inference/resuming.py", "latent = regrow.of_rows(latent, rows)", "pass", RESUMING
     ),

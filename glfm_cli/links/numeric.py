@@ -422,9 +422,8 @@ class NumericLink(PlainLink, ABC):
         low, high = max(low, a), min(high, b)
         if not low < high:
             return np.zeros((eta.size, 2))
-        return expectation.integrate_density(
-            expectation.smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd
-        )
+        nodes = expectation.smooth_nodes(u, low, high, float(sd.min()), sharpness)
+        return expectation.integrate_density(nodes, eta, sd, sharpness)
 
 
 def values_of(x: Array) -> Array:
