@@ -441,9 +441,17 @@ def test_of_a_thousand_rows_and_more_all_are_taken_fewer_times(
     assert max(at.max() for at, _ in without_cells(posterior, problem)[1].values()) >= 200
 
 
-def test_short_chains_take_fewer_hidden_cells_and_draws_of_trees() -> None:
+def test_short_chains_take_fewer_hidden_cells_sweeps_and_draws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """So that these do not take longer than the chains themselves."""
-    times = {}
+    times, sweeps, resumed = {}, [], hidden_cells.resumed
+
+    def counted(*args: Any, **how: Any) -> Posterior:
+        sweeps.append(how["sweeps"])
+        return resumed(*args, **how)
+
+    monkeypatch.setattr(hidden_cells, "resumed", counted)
     for draws in (5, 6):
         options = {"model": "auto", "chains": 6, "warmup": 3, "draws": draws, "thin": 1}
         pair = {"glfm": 1, "forest": 1, "linear": 0}
@@ -451,8 +459,9 @@ def test_short_chains_take_fewer_hidden_cells_and_draws_of_trees() -> None:
         folded: Folded = {}
         recalibrate(sample(problem, plan).posterior, problem, folded=folded)
         kept = {len(chain) for _, chains in folded.values() for chain in chains}
-        times[draws] = len(folded), kept
-    assert times == {5: (2, {1, 7}), 6: (4, {2, 7})}
+        times[draws] = len(folded), kept, set(sweeps)
+        sweeps.clear()
+    assert times == {5: (2, {1, 4}, {6}), 6: (4, {2, 7}, {12})}
 
 
 def test_forecasts_of_parts_with_unlike_numbers_of_draws_count_by_their_cells(

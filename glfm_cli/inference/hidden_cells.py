@@ -45,6 +45,7 @@ FEWEST_DRAWS = 20
 # Sweeps that forget a cell in what rows share, and of fewer rows, where it counts more: up to so
 # many, so many rows together; draws of each chain after them.
 SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
+OF_SHORT = 4  # draws of a short chain, after half of the sweeps
 OF_REGROWN = 2  # of trees, whose draws take longer than sweeps; one of many rows or short chains
 
 SEED = 0x676C666D  # of which cells: no plain number, as those by which gaps are made in trials
@@ -208,6 +209,8 @@ def without_cells(
     folded = but_of_regrown(new, problem)
     how = {"seed": time, "threads": threads, "first": len(before)}
     length = {"sweeps": sweeps, "draws": OF_RESUMED}
+    if short:
+        length = {"sweeps": sweeps // 2, "draws": OF_SHORT}
     if groups is None and rows.size == problem.n_rows:
         folded = resumed(folded, again, **length, **how)
     else:
