@@ -101,7 +101,7 @@ def test_cells_between_ends_are_forecast_by_all_draws() -> None:
 
 
 @pytest.mark.parametrize("draws", [[(0.4, 1.0)], [(-1.0, 0.01), (1.0, 0.01)]])
-def test_sds_are_multiplied_by_what_a_correction_does_to_them(
+def test_moments_follow_a_correction(
     draws: list[tuple[float, float]],
 ) -> None:
     """F^2 is the law of the larger of two: of two normals, and of two that are -1 or 1."""
@@ -109,8 +109,12 @@ def test_sds_are_multiplied_by_what_a_correction_does_to_them(
     average = NumberAverage(link, 1, len(draws))
     for mean, var in draws:
         average.add(normal(np.full((1, 1), mean), var), {}, 1.0, quantiles=True)
-    expected = (1.0 - 1.0 / np.pi) ** 0.5 if len(draws) == 1 else (0.75 + 0.01) ** 0.5
-    assert average.sd_ratio(np.square) == pytest.approx([expected], rel=0.03)
+    one = len(draws) == 1
+    moved, width = (np.pi**-0.5, (1.0 - 1.0 / np.pi) ** 0.5) if one else (0.5, (0.75 + 0.01) ** 0.5)
+    mean, ratio = average.corrected(np.square)
+    usual, sd = average.moments()
+    assert (mean - usual) / sd == pytest.approx([moved], rel=0.06)
+    assert ratio == pytest.approx([width], rel=0.03)
 
 
 def test_codes_of_ordered_levels_have_the_moments_of_averaged_probabilities() -> None:

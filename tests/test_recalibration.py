@@ -252,7 +252,9 @@ def test_log_scores_are_those_of_the_corrected_forecasts() -> None:
 
 
 @pytest.mark.parametrize("tilt", [(0.1, -0.3, 0.05, 0.1), (-0.2, 0.2, 0.2, 0.0), (0.0,) * 4])
-def test_the_sd_of_numbers_is_that_of_their_corrected_quantiles(tilt: tuple[float, ...]) -> None:
+def test_moments_of_numbers_are_those_of_their_corrected_quantiles(
+    tilt: tuple[float, ...],
+) -> None:
     rng = np.random.default_rng(1)
     table = table_of(120, 2).append_column("n", pa.array(rng.poisson(5.0, 120)))
     types = {"columns": {**TYPES["columns"], "n": {"type": "count", "bounds": [2, None]}}}
@@ -265,12 +267,19 @@ def test_the_sd_of_numbers_is_that_of_their_corrected_quantiles(tilt: tuple[floa
     by = depends(np.ones(n), np.tile(tilt, (n, 1)))
     cells = dict.fromkeys(numbers, np.arange(0, problem.n_rows, 9))
     at = ((np.arange(1000) + 0.5) / 1000).tolist()
-    found, before = (predict(replace(plain, recalibration=one), cells, at) for one in (by, None))
+    corrected = replace(plain, recalibration=by)
+    found, before = (predict(one, cells, at) for one in (corrected, plain))
+    alone = predict(corrected, cells, at, numeric_quantiles=False)
     for d in numbers:
         wide, usual = found[d].quantiles.std(axis=1), before[d].quantiles.std(axis=1)
         # The same quantiles of the uncorrected law say what a thousand of them leave out.
         np.testing.assert_allclose(found[d].sd / before[d].sd, wide / usual, rtol=0.03)
-        np.testing.assert_array_equal(found[d].mean, before[d].mean)
+        moved = found[d].quantiles.mean(axis=1) - before[d].quantiles.mean(axis=1)
+        change = found[d].mean - before[d].mean
+        np.testing.assert_allclose(change / before[d].sd, moved / before[d].sd, atol=0.03)
+        np.testing.assert_array_equal(alone[d].mean, found[d].mean)
+        np.testing.assert_array_equal(alone[d].sd, found[d].sd)
+        assert np.isnan(alone[d].quantiles).all()
         np.testing.assert_allclose(found[d].mcse, before[d].mcse)
         if any(tilt):
             assert (np.abs(found[d].sd / before[d].sd - 1.0) > 0.03).all()
@@ -281,9 +290,9 @@ def test_a_law_that_its_correction_leaves_no_width_keeps_its_sd(
 ) -> None:
     problem, posterior = run
     d = next(d for d, link in enumerate(problem.links) if not link.discrete)
-    average, _ = _average(posterior, np.arange(9), {d: np.arange(9)}, quantiles=True)[d]
+    average, _ = _average(posterior, np.arange(9), {d: np.arange(9)}, [d])[d]
     assert isinstance(average, NumberAverage)
-    ratio = average.sd_ratio(lambda F: (F > 0.5).astype(float))
+    _, ratio = average.corrected(lambda F: (F > 0.5).astype(float))
     np.testing.assert_array_equal(ratio, np.ones(9))
 
 

@@ -8,7 +8,7 @@ Rows are visited in blocks, so that memory does not grow with rows x draws.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -39,7 +39,6 @@ class Marginal:
 
     rows : (n,) row indices
     mean, sd : (n,) of the value, or of the level code of an ordinal column; NaN for categorical.
-        Of numbers a correction is of the sd alone, and only beside quantiles: means hardly gain
     quantiles : (n, Q) of the value or level code, at the probabilities asked for; NaN likewise
     probabilities : (n, R) of the levels; None for numeric columns
     relative_error : (n,) Monte Carlo standard error of the mean, or of the probability of the
@@ -124,21 +123,21 @@ def predict(
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     counted = {d for d in ends if isinstance(posterior.links[d], Counting)}
 
-    size = rows_of_block(posterior)
+    size, by = rows_of_block(posterior), posterior.recalibration
+    wanted = {d: at if numeric_quantiles or posterior.links[d].discrete else () for d in cells}
+    kept = {d for d in cells if wanted[d] or (by is not None and by.tilts[d].any())}
 
     def block(start: int) -> dict[int, Marginal]:
         end = min(start + size, n_rows)
         here = {d: rows[(rows >= start) & (rows < end)] for d, rows in cells.items()}
         here = {d: rows for d, rows in here.items() if rows.size}
         index = {d: rows - start for d, rows in here.items()}
-        found = _average(
-            posterior, slice(start, end), index, quantiles=bool(at) and numeric_quantiles
-        )
+        found = _average(posterior, slice(start, end), index, kept)
         of_trials = {
             d: ends[d][(cells[d] >= start) & (cells[d] < end)] for d in ends if d in counted
         }
         return {
-            d: _marginal(posterior, d, here[d], *one, at, of_trials.get(d))
+            d: _marginal(posterior, d, here[d], *one, wanted[d], of_trials.get(d))
             for d, one in found.items()
         }
 
@@ -148,7 +147,10 @@ def predict(
         for found in each(block, range(0, n_rows, size)):
             for d, part in found.items():
                 parts[d].append(part)
-    found = {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
+    found = {d: _joined(posterior.links[d], part, len(wanted[d])) for d, part in parts.items()}
+    for d, one in found.items():
+        if len(wanted[d]) < len(at):
+            found[d] = replace(one, quantiles=np.full((one.rows.size, len(at)), np.nan))
     between = {d: known for d, known in ends.items() if d not in counted}
     return found | {
         d: _with_ends(posterior, d, found[d], known, at) for d, known in between.items()
@@ -165,7 +167,7 @@ def chain_means(posterior: Posterior, cells: Mapping[int, Array]) -> dict[int, C
     """Return what each of several chains says of some cells, few enough for one block of rows."""
     rows = np.unique(np.concatenate([np.empty(0, np.intp), *cells.values()]))
     index = {d: np.searchsorted(rows, at) for d, at in cells.items()}
-    found = _average(posterior, rows, index, quantiles=False)
+    found = _average(posterior, rows, index, ())
     return {d: means_of_chains(posterior, d, *one) for d, one in found.items()}
 
 
@@ -202,22 +204,24 @@ def _with_ends(
 
 
 def _average(
-    posterior: Posterior, rows: slice | Array, index: Mapping[int, Array], *, quantiles: bool
+    posterior: Posterior, rows: slice | Array, index: Mapping[int, Array], kept: Collection[int]
 ) -> dict[int, tuple[Average, Sums]]:
     """Return averages over draws, by column, and their sums where a chain or its half ends.
 
-    `index` has the cells of a column as places among the rows.
+    `index` has the cells of a column as places among the rows, `kept` the columns of numbers whose
+    distribution functions are needed.
     """
     n_draws = posterior.n_draws
     averages = {d: posterior.links[d].average(at.size, n_draws) for d, at in index.items()}
-    n_kept = min(n_draws, QUANTILE_DRAWS) if quantiles else 0
+    n_kept = min(n_draws, QUANTILE_DRAWS) if kept else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
     ends = sorted({end for bounds in ends_of_halves(posterior) for end in bounds if end > 0})
     shares = {d: posterior.shares(d) for d in index}
     for t, draw in enumerate(posterior.draws()):
         law = posterior.cells_law(draw, rows)
         for d, at in index.items():
-            averages[d].add(law.column(d, at), draw.params[d], shares[d][t], quantiles=t in keep)
+            keeps = t in keep and d in kept
+            averages[d].add(law.column(d, at), draw.params[d], shares[d][t], quantiles=keeps)
             if t + 1 in ends:
                 averages[d].mark()
     return {d: (one, dict(zip(ends, one.marked(), strict=True))) for d, one in averages.items()}
@@ -246,8 +250,8 @@ def _marginal(
         return Marginal(rows, *average.result(tuple(at), partial(by.of_levels, d)), error)
     sd = sd_of(*average.latent_moments())
     found = average.result(by.uncorrected(d, at, sd), lambda p: p)
-    ratio = average.sd_ratio(lambda F: by.corrected(d, F, sd))
-    return Marginal(rows, *found._replace(sd=found.sd * ratio), error / ratio)
+    mean, ratio = average.corrected(lambda F: by.corrected(d, F, sd))
+    return Marginal(rows, *found._replace(mean=mean, sd=found.sd * ratio), error / ratio)
 
 
 def nothing(link: Link, n_quantiles: int) -> Marginal:

@@ -15,7 +15,7 @@ from glfm_cli.links.observation import LevelObservation, NumericObservation, Par
 
 PENDING = 1 << 18  # cells x draws of a column whose moments are computed at once
 LEAST_AT = 1e-12  # of probabilities of quantiles
-GRID = np.linspace(-4.0, 4.0, 21)  # in sds: where a law that is tilted is taken
+GRID = np.linspace(-4.0, 4.0, 41)  # in sds: where a law that is tilted is taken
 LARGEST = np.finfo(np.float64).max
 
 
@@ -196,10 +196,10 @@ class NumberAverage:
         at = (np.sum(weight * ndtr((y[:, None] - mean) / sd), axis=1) for y in ends)
         return [np.clip((p - low) / mass, 0.0, 1.0) for p in at]
 
-    def sd_ratio(self, corrected: Callable[[Array], Array]) -> Array:
-        """Return times what the sd (n,) is of a law whose distribution function is corrected(F).
+    def corrected(self, correct: Callable[[Array], Array]) -> tuple[Array, Array]:
+        """Return the mean of a law whose distribution function is correct(F), times what its sd is.
 
-        F is that of the average, of cells whose quantiles were asked for. By sums over a grid for
+        F is that of the average, of cells whose quantiles may be asked for. By sums over a grid for
         both laws, so that what it leaves out counts little. O(n T GRID).
         """
         weight, mean, sd = self._mixture()
@@ -209,12 +209,17 @@ class NumberAverage:
         y = np.clip(centre + GRID[:, None] * spread, lower, upper)
         F = np.stack([np.zeros(self.n), *self._cdf(list(y[1:-1])), np.ones(self.n)])
         u = self.link.standard(self.link.value(0.5 * (y[1:] + y[:-1])))
-        variances = []
-        for p in (np.diff(F, axis=0), np.diff(corrected(F), axis=0)):
-            variances.append(np.sum(p * (u - np.sum(p * u, axis=0)) ** 2, axis=0))
+        means, variances = [], []
+        for p in (np.diff(F, axis=0), np.diff(correct(F), axis=0)):
+            means.append(np.sum(p * u, axis=0))
+            variances.append(np.sum(p * (u - means[-1]) ** 2, axis=0))
         before, after = variances
         vary = (before > 0.0) & (after > 0.0)  # nearly certain counts may not, on the grid
-        return np.sqrt(np.divide(after, before, out=np.ones(self.n), where=vary))
+        moved = self.moments()[0] + self.link.scale * (means[1] - means[0])
+        return (
+            np.clip(moved, *self.link.value(y[[0, -1]])),
+            np.sqrt(np.divide(after, before, out=np.ones(self.n), where=vary)),
+        )
 
     def _mixture(self) -> tuple[Array, Array, Array]:
         """Return weights, adding up to 1, means and sds (n, T) of the normals that were kept."""
