@@ -163,8 +163,8 @@ def trial(
         for name, values in p.items():
             areas[name].append(auc(hit, values[mine]))
     means = {name: float(np.nanmean(values)) for name, values in areas.items()}
-    if shared.ways is not None:
-        means |= {f"weight {name}": w for name, w in shared.ways.weights.items()}
+    if shared.pooling is not None:
+        means |= {f"weight {name}": w for name, w in shared.pooling.weights.items()}
     return means, TaskUsage("task", problem.full_names, shared.usage)
 
 

@@ -52,7 +52,7 @@ class Found:
         q = trained.classifier.experts
         # Features are a shift and a scale away from the model's: x = a + b z.
         ends = np.array([[0.0], [1.0]])
-        z = np.hstack([f.latent(ends[:, 0]) for f in trained.classifier.features])
+        z = np.hstack([f.latent(ends[:, 0]) for f in trained.classifier.seen.features])
         b = 1.0 / (z[1] - z[0])
         a = -z[0] * b
         order = [h for h in np.argsort(q.m[:, 0]) if q.pi[h] > DOMINANT]
