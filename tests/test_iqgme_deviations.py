@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from glfm_cli.latent.iqgme.deviation_scale import FOLDS, _fold, foretold, see
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Statistics
 from glfm_cli.latent.iqgme.forms import Full
-from glfm_cli.latent.iqgme.merges import candidates, evidence
+from glfm_cli.latent.iqgme.merges import rule_evidence
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.usage import choose
 from tests.iqgme_problems import signs
@@ -76,24 +75,10 @@ def sums(K: int) -> tuple[Experts, Statistics]:
 
 def test_variables_of_a_label_add_their_evidence() -> None:
     q, s = sums(2)
-    alone, none = (sums(K)[0] for K in (1, 0))
-    of_places = evidence(none, PRIOR, replace(s, tx=s.tx[:, :0]))
-    each = [evidence(alone, PRIOR, replace(s, tx=s.tx[:, [k]])) - of_places for k in range(2)]
-    np.testing.assert_allclose(evidence(q, PRIOR, s) - of_places, np.sum(each, axis=0))
-
-
-def test_experts_are_joined_where_one_and_an_empty_one_have_more_evidence() -> None:
-    q, s = sums(1)
-    found, expected = candidates(q, PRIOR, s, 1e-4), []
-    empty: Any = Statistics.zero(1, 2, 1)
-    for a in range(3):
-        for b in range(a + 1, 3):
-            joined = s.joined(a, b).ordered(np.array([a]))
-            apart = evidence(q, PRIOR, s)[[a, b]].sum()
-            if evidence(q, PRIOR, joined)[0] + evidence(q, PRIOR, empty)[0] > apart:
-                expected.append((a, b))
-    assert sorted(found) == expected
-    assert 0 < len(expected) < 3
+    alone = sums(1)[0]
+    each = [rule_evidence(alone, replace(s, tx=s.tx[:, [k]])) for k in range(2)]
+    np.testing.assert_allclose(rule_evidence(q, s), np.sum(each, axis=0))
+    assert not rule_evidence(sums(0)[0], replace(s, tx=s.tx[:, :0])).any()
 
 
 def test_labels_are_foretold_once_each_and_by_nothing_where_tasks_are_strangers() -> None:

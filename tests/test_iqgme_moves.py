@@ -13,6 +13,7 @@ from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, fit, label_l
 from glfm_cli.latent.iqgme.acceleration import MEMORY, Acceleration
 from glfm_cli.latent.iqgme.fit import Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
+from glfm_cli.latent.iqgme.merges import assignment_gain, place_evidence, rule_evidence
 from glfm_cli.latent.iqgme.prior import forms_for, what_forms
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks
 from tests.iqgme_problems import Array, above, climbed, problem, signs, three_gaussians
@@ -91,6 +92,56 @@ def test_a_move_that_is_not_kept_leaves_everything_as_it_was(many: bool, seed: i
         assert trial.experts.H <= start.experts.H
     after = arrays(start)
     assert [name for name in before if not np.array_equal(before[name], after[name])] == []
+
+
+def test_the_three_planted_experts_are_found(seed: int) -> None:
+    fits = [
+        fit_experts(groups(seed + i, 200), IqgmeConfig(), chains=4, seed=seed + i) for i in range(5)
+    ]
+    assert sum(int((one.experts.pi > 0.005).sum()) == 3 for one in fits) >= 4
+    for one in fits:
+        assert np.all(np.diff(one.bounds) >= -1e-8 * np.abs(one.bounds[1:]))
+
+
+def test_joining_two_experts_gains_about_what_was_said(seed: int) -> None:
+    """The bound changes at once by no less than the gain with the rows' scores held still."""
+    rows = groups(seed)
+    start, form = ran(rows, 25, moves=False)
+    q, s, shares, at = start.experts, start.sums, start._shares(), np.arange(start.sums.n.size)
+    none, gains = type(s).zero(1, q.P, q.K), {}
+    for a, b in zip(*np.triu_indices(int(np.sum(s.n > 1e-4)), 1), strict=True):
+        parts = (s.joined(a, b).ordered(at[[a]]), 1), (none, 1), (s.ordered(at[[a, b]]), -1)
+        places = sum(sign * place_evidence(form.prior, q.P, part).sum() for part, sign in parts)
+        places += assignment_gain(shares, at[[a]], at[[b]])[0]
+        gain = places + sum(sign * rule_evidence(q, part).sum() for part, sign in parts)
+        if max(gain, places) > 0.0:
+            gains[int(a), int(b)] = float(gain)
+    pairs = form.candidates(q, s, shares, 1e-4)
+    assert pairs == sorted(gains, key=lambda pair: -gains[pair])
+    assert gains[pairs[0]] > 0.0
+    for a, b in pairs:
+        if gains[a, b] > 0.0:
+            rise = start._with_joined(a, b, form)._renew(rows, form, None) - start.bounds[-1]
+            assert rise > gains[a, b] - 5.0
+
+
+def test_assignments_gain_what_is_no_longer_said_of_rows(seed: int) -> None:
+    """Twice 30 rows, each surely of one of two experts: 60 bits; shares in proportion: nothing."""
+    sure = np.repeat(np.eye(2), 30, axis=1)
+    assert assignment_gain([sure], *np.array([[0], [1]])) == pytest.approx(60.0 * np.log(2.0))
+    even = np.outer([0.3, 0.7], np.ones(60))
+    assert assignment_gain([even], *np.array([[0], [1]])) == pytest.approx(0.0, abs=1e-12)
+    # Tasks that have one of the two alone gain nothing, whatever the others.
+    apart = [np.outer([1.0, 0.0], np.ones(30)), np.outer([0.0, 1.0], np.ones(30))]
+    assert assignment_gain(apart, *np.array([[0], [1]])) == pytest.approx(0.0, abs=1e-12)
+    rho = np.random.default_rng(seed).dirichlet([0.2, 0.3, 0.5], 40).T
+    one, two = assignment_gain([rho], np.array([0, 1]), np.array([2, 2]))
+    share = rho[[0, 2]] / rho[[0, 2]].sum(axis=0)
+    mean = rho[[0, 2]].sum(axis=1) / rho[[0, 2]].sum()
+    weight = rho[[0, 2]].sum(axis=0)
+    divergence = (share * np.log(np.maximum(share, 1e-300) / mean[:, None])).sum(axis=0)
+    assert one == pytest.approx(weight @ divergence)
+    assert two > 0.0
 
 
 def test_moves_of_experts_in_another_order_are_forgotten(seed: int) -> None:

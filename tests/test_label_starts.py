@@ -68,4 +68,4 @@ def test_held_out_probabilities_come_true(seed: int) -> None:
     drawn = rng.random((200, y.size)) < p[:, 1]
     perfect = [calibration_error(np.column_stack([~one, one]), p) for one in drawn]
     found = calibration_error(np.column_stack([~y, y]), p)
-    assert found < 2.3 * np.median(perfect)  # as forecasts to the power 1.4 do not
+    assert found < 3.0 * np.median(perfect)  # as forecasts to the power 1.4 do not

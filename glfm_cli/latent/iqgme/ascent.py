@@ -124,7 +124,7 @@ class CoordinateAscent(ABC):
 
     def _simpler(self, form: Form) -> Iterator[Self]:
         """Yield copies with two experts made one, then with one taken away."""
-        for a, b in form.candidates(self.experts, self._judged(), EMPTY)[:TRIALS]:
+        for a, b in form.candidates(self.experts, self._judged(), self._shares(), EMPTY)[:TRIALS]:
             yield self._with_joined(a, b, form)
         for a in islice(self._spare(), TRIALS):
             yield self._without(a, form)
@@ -139,7 +139,7 @@ class CoordinateAscent(ABC):
 
     def _spare(self) -> Iterator[int]:
         """Yield experts that may be taken away, those first whose rows have others the most."""
-        s, shares = self.sums, self._shares()
+        s, shares = self.sums, np.hstack(self._shares())
         full = np.flatnonzero(s.n > EMPTY)
         if full.size < 2:
             return
@@ -167,8 +167,8 @@ class CoordinateAscent(ABC):
         """Keep some experts, in another order; return their sums."""
 
     @abstractmethod
-    def _shares(self) -> Array:
-        """Return the experts' responsibilities (H, n) for all rows."""
+    def _shares(self) -> list[Array]:
+        """Return the experts' responsibilities (H, n) for the rows of each table."""
 
     @abstractmethod
     def _with_joined(self, a: int, b: int, form: Form) -> Self:

@@ -82,8 +82,8 @@ class Start(CoordinateAscent):
         self.local, self.experts = self.local.ordered(order), self.experts.ordered(order)
         return s.ordered(order)
 
-    def _shares(self) -> Array:
-        return self.local.rho
+    def _shares(self) -> list[Array]:
+        return [self.local.rho]
 
     def _with_joined(self, a: int, b: int, form: Form) -> Start:
         rho = self.local.rho.copy()

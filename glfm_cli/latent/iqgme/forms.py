@@ -94,8 +94,10 @@ class Form(Protocol):
     def numbers(self, n_label: int) -> int:
         """Return how many numbers describe an expert of labels of so many variables."""
 
-    def candidates(self, q: Any, s: Any, least: float) -> list[tuple[int, int]]:
-        """Return pairs of experts that could be one, the best first."""
+    def candidates(
+        self, q: Any, s: Any, shares: Sequence[Array], least: float
+    ) -> list[tuple[int, int]]:
+        """Return pairs of experts that could be one, the best first; see `merges`."""
 
 
 class Full:
@@ -166,9 +168,11 @@ class Full:
         P = self.prior.m0.size
         return int(P * (P + 3) // 2 + n_label * (P + 1))
 
-    def candidates(self, q: Experts, s: Statistics, least: float) -> list[tuple[int, int]]:
+    def candidates(
+        self, q: Experts, s: Statistics, shares: Sequence[Array], least: float
+    ) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one."""
-        return candidates(q, self.prior, s, least)
+        return candidates(q, self.prior, s, shares, least)
 
 
 class Factored:
@@ -270,9 +274,11 @@ class Factored:
         P, L = self.prior.P, self.prior.L
         return P * (L + 2) + n_label * (L + 1)
 
-    def candidates(self, q: FactorExperts, s: FactorSums, least: float) -> list[tuple[int, int]]:
+    def candidates(
+        self, q: FactorExperts, s: FactorSums, shares: Sequence[Array], least: float
+    ) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one."""
-        return candidates(q.core, self.prior.core, s.core, least)
+        return candidates(q.core, self.prior.core, s.core, shares, least)
 
 
 def labelled_in(tables: Sequence[KnownRows]) -> int:

@@ -116,9 +116,9 @@ class TaskStart(CoordinateAscent):
             local.t = local.t[order]
         return s.ordered(order)
 
-    def _shares(self) -> Array:
+    def _shares(self) -> list[Array]:
         every = zip(self.usage.sigma, self.locals, strict=True)
-        return np.hstack([sigma.T @ local.rho for sigma, local in every])
+        return [sigma.T @ local.rho for sigma, local in every]
 
     def _with_joined(self, a: int, b: int, form: Form) -> TaskStart:
         n, sigma = self.sums.n, self.usage.sigma.copy()
