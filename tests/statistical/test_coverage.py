@@ -114,6 +114,6 @@ def test_intervals_cover_and_the_log_score_wins() -> None:
 
 @pytest.mark.slow
 def test_intervals_cover_and_the_log_score_wins_at_length() -> None:
-    done = evaluations(range(20), 500, jobs=2, chains=8, warmup=150, draws=20, thin=3)
+    done = evaluations(range(20), 300, jobs=1, chains=4, warmup=100, draws=20, thin=2)
     check_coverage(done, slack=0.01)
     check_log_scores(done)
