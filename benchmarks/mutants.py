@@ -1503,6 +1503,21 @@ MUTANTS = {
         "found[d] = rows[here - start - 1]",
         "tests/test_precision.py",
     ),
+    "levels as rare as in the last batch": Mutant(
+        "completion/learning_rows.py",
+        "_Stratum(self.size + other.size, key[first]",
+        "_Stratum(other.size, key[first]",
+        "tests/test_learn_rows.py",
+    ),
+    "precision of the last batch": Mutant(
+        "completion/batches.py",
+        "intervals=shown, precision=known)",
+        "intervals=shown)",
+        "tests/test_batches.py",
+    ),
+    "precision of a first batch without gaps": Mutant(
+        "completion/batches.py", "known.cells == 0", "known.cells < 0", "tests/test_batches.py"
+    ),
     "powers of levels whatever the width of their prior": Mutant(
         "inference/corrections.py",
         "np.exp(-0.5 * (at / sd) ** 2)",

@@ -88,6 +88,8 @@ def test_a_text_in_batches_becomes_the_bytes_of_the_whole(desk: Path) -> None:
     given = (desk / "t.csv").read_bytes().split(b"\r\n")
     for before, after in zip(given[1:], in_batches[0].split(b"\r\n")[1:], strict=True):
         assert b",," in before or before[-1:] == b"," or after.startswith(before)
+    # That of the first batch stands for all: the last has few rows.
+    assert 0.9 < some.precision.cells / whole.precision.cells < 1.0
     one, other = some.to_dict(), whole.to_dict()
     for name in ("rows", "columns", "cells_completed", "not_completed"):
         assert one[name] == other[name]
@@ -95,6 +97,16 @@ def test_a_text_in_batches_becomes_the_bytes_of_the_whole(desk: Path) -> None:
         for name in ("levels", "candidates"):
             assert ours.pop(name, None) == theirs.pop(name, None)
         assert ours == pytest.approx(theirs)
+
+
+def test_how_precise_estimates_are_is_said_where_the_first_batch_has_no_gap(desk: Path) -> None:
+    table = pq.read_table(desk / "t.parquet").to_pandas()
+    table.loc[: BATCH - 1, "a"], table.loc[: BATCH - 1, "city"] = 1.0, "Oslo"
+    table.to_csv(desk / "late.csv", index=False)
+    missing = int(table[["a", "city"]].isna().sum().sum())
+    some, _ = completed(desk, "late.csv", ".csv", "1k")
+    assert isinstance(some, BatchedCompletion)
+    assert some.precision.cells == missing > 0
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t"])

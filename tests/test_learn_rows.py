@@ -12,7 +12,7 @@ import pytest
 from glfm_cli import GlfmError, impute, load_fit
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.impute import plan_imputation
-from glfm_cli.completion.learning_rows import FEWEST, choose_rows, rows_to_learn
+from glfm_cli.completion.learning_rows import FEWEST, RowChooser, choose_rows, rows_to_learn
 from glfm_cli.completion.new_rows import DRAWS
 from glfm_cli.completion.session import plan_session
 from glfm_cli.encoding import encode
@@ -66,6 +66,17 @@ def test_what_is_rare_is_in_the_sample_and_the_rest_is_random() -> None:
     assert np.isin(rare, rows).all()
     assert np.isin(rows, np.flatnonzero(hole)).sum() == FEWEST  # three by chance
     assert abs(group[rows].mean() - group.mean()) < 4 * 0.5 / np.sqrt(1000)
+
+
+def test_the_rarest_of_all_batches_comes_first_not_that_of_the_last() -> None:
+    chooser = RowChooser(100, 0)  # 90 of them at random, 10 for what is rare
+    for usual, rare in ((3000, 0), (1000, 8)):
+        # Two levels: one of 300 rows of the first batch and of 3 of the second; one of 8 rows.
+        code = np.full(usual + rare, 2)
+        code[: 300 if rare == 0 else 3] = 0
+        code[usual:] = 1
+        chooser.add(code.size, [("city", code, ["Oslo", "Vaduz", "Rome"])])
+    assert np.isin(np.arange(4000, 4008), chooser.chosen()).all()
 
 
 def test_the_sample_is_the_same_for_the_same_seed_alone() -> None:

@@ -140,8 +140,10 @@ class BatchedImputation:
         assert isinstance(data, Data)
         seed = seed_of_batch(self.how.seed, number)
         run = self.fitted.run(data, seed=seed, threads=self.how.threads)
-        shown = self.files.needs_intervals
-        return complete(run, data, table, self.how, intervals=shown, precision=made.precision)
+        shown, known = self.files.needs_intervals, made.precision
+        if known is not None and known.cells == 0:  # nothing was missing before
+            known = None
+        return complete(run, data, table, self.how, intervals=shown, precision=known)
 
 
 def plan_batches(
