@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +292,31 @@ def test_a_grid_is_searched_without_an_empty_score(air: Any) -> None:
     search = sklearn.GridSearchCV(steps, grid, cv=3, error_score="raise").fit(air, target)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert np.isfinite(search.predict(air)).all()
+
+
+def press_ctrl_c_once_chains_run() -> None:
+    while not any(one.name.startswith("ThreadPool") for one in threading.enumerate()):
+        time.sleep(0.01)
+    time.sleep(0.5)  # the chains are beyond their warm-up
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        GlfmImputer(model="bsvd", chains=1, warmup=1, draws=10_000_000),
+        GlfmClassifier(chains=10_000),
+    ],
+    ids=["imputer", "classifier"],
+)
+def test_ctrl_c_ends_fit_and_what_is_around_it_but_keeps_the_draws(air: Any, endless: Any) -> None:
+    warm = air.pop("Temp") > 78
+    threading.Thread(target=press_ctrl_c_once_chains_run, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        endless.fit(air, warm)
+    rows = air.to_numpy(float)
+    found = (endless.transform if hasattr(endless, "transform") else endless.predict_proba)(rows)
+    assert len(found) == len(air) and np.isfinite(found).all()
 
 
 def test_a_column_transformer_may_hand_over_some_columns(air: Any) -> None:

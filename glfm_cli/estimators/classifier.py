@@ -86,6 +86,8 @@ class GlfmClassifier(WithParameters):
         ------
         GlfmError
             The labels are all alike, or a column does not fit its type.
+        KeyboardInterrupt
+            At Ctrl-C; the classifier predicts by the fit so far, once it was under way.
         """
         table = table_of_rows(X)
         labels, there = labels_of_rows(y, table.num_rows)
@@ -110,6 +112,8 @@ class GlfmClassifier(WithParameters):
         )
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = table.num_columns
+        if self.classification_.stopped == "interrupted":  # a search must not go on with half a fit
+            raise KeyboardInterrupt
         return self
 
     def predict_proba(self, X: Any) -> Array:

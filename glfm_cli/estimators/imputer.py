@@ -119,6 +119,11 @@ class GlfmImputer(WithOutput, WithParameters):
 
         Warns of columns whose missing cells stay as they are: without a value, or left out where
         types are guessed.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            At Ctrl-C; the imputer completes by the draws so far, once there were any.
         """
         check_estimate(self.estimate, INTERVAL)
         check_unseen(self.unseen)
@@ -148,6 +153,8 @@ class GlfmImputer(WithOutput, WithParameters):
         self.schema_ = schema
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = table.num_columns
+        if run.stopped == "interrupted":  # a search must not go on with half a fit
+            raise KeyboardInterrupt
         return self
 
     def transform(self, X: Any) -> Any:
