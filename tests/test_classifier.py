@@ -117,6 +117,8 @@ def test_a_frame_of_mixed_columns() -> None:
     model = GlfmClassifier(types, **FAST).fit(frame, y)
     assert model.feature_names_in_.tolist() == ["y", "b", "kind"]
     assert model.predict_proba(frame[["kind", "b", "y"]]).shape == (80, 2)
+    guessed = (GlfmClassifier(given, **FAST).fit(frame, y) for given in (None, "auto"))
+    assert np.array_equal(*(model.predict_proba(frame) for model in guessed))
 
 
 @pytest.mark.parametrize("nothing", [None, np.nan, pd.NA], ids=repr)

@@ -52,7 +52,7 @@ def make(n: int = 60, seed: int = 1) -> pd.DataFrame:
 
 
 def imputer(**options: Any) -> GlfmImputer:
-    return GlfmImputer(TYPES, **{**SHORT, **options})
+    return GlfmImputer(**{"types": TYPES, **SHORT, **options})
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +144,22 @@ def test_types_are_guessed_where_none_are_given() -> None:
     done = one.fit_transform(frame)
     assert not done.isna().any(axis=None)
     assert len(one.schema_.columns) == 7
+    assert GlfmImputer("auto", **SHORT).fit(frame).schema_ == one.schema_
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+def test_a_generator_gives_the_seed_and_moves_on(source: Any) -> None:
+    frame, rng = make()[["height", "city"]], source(5)
+    first, second = (
+        imputer(types="auto", random_state=rng).fit_transform(frame) for _ in range(2)
+    )
+    assert not first.equals(second)
+    assert first.equals(imputer(types="auto", random_state=source(5)).fit_transform(frame))
+
+
+def test_what_is_no_source_of_seeds_is_refused() -> None:
+    with pytest.raises(GlfmError, match="random_state, found abc, expected a whole number"):
+        imputer(random_state="abc").fit(make())
 
 
 def test_a_column_that_counts_the_rows_is_completed_with() -> None:

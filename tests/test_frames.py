@@ -316,7 +316,8 @@ def test_ctrl_c_ends_fit_and_what_is_around_it_but_keeps_the_draws(air: Any, end
         endless.fit(air, warm)
     rows = air.to_numpy(float)
     found = (endless.transform if hasattr(endless, "transform") else endless.predict_proba)(rows)
-    assert len(found) == len(air) and np.isfinite(found).all()
+    assert len(found) == len(air)
+    assert np.isfinite(found).all()
 
 
 def test_a_column_transformer_may_hand_over_some_columns(air: Any) -> None:

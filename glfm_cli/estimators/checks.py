@@ -161,9 +161,16 @@ def _label_text(label: Any) -> str:
 
 
 def seed_of(seed: int | None, random_state: Any) -> int | None:
-    """Return the seed that `seed` or scikit-learn's `random_state` gives."""
+    """Return the seed that `seed` or scikit-learn's `random_state` gives.
+
+    Raises RowsError: `random_state` is neither a number nor a generator of some.
+    """
     if seed is not None or random_state is None:
         return seed
     if isinstance(random_state, Integral):
         return int(random_state)
-    return int(random_state.randint(2**31 - 1))
+    draw = getattr(random_state, "integers", None) or getattr(random_state, "randint", None)
+    if draw is None:
+        expected = "a whole number, a RandomState or a Generator of NumPy"
+        raise RowsError("random_state", value=random_state, expected=expected)
+    return int(draw(2**31 - 1))

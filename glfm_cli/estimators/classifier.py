@@ -10,7 +10,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.classification import Classification
 from glfm_cli.classification.classify import classify
-from glfm_cli.completion import as_schema
+from glfm_cli.completion import as_schema, is_guessed
 from glfm_cli.completion.requests import Unseen
 from glfm_cli.estimators.checks import (
     labels_of_rows,
@@ -39,8 +39,8 @@ class GlfmClassifier(WithParameters):
     Parameters
     ----------
     types : Schema, Guess, mapping or path, optional
-        What the columns of X mean; guessed from them if left out. A column that it calls the
-        target is not looked at.
+        What the columns of X mean; guessed from them if left out, or "auto". A column
+        that it calls the target is not looked at.
     chains, seed, threads, settings
         As for `classify`, with its defaults.
     unseen : {"missing", "error"}
@@ -165,7 +165,9 @@ class GlfmClassifier(WithParameters):
         )
 
     def _schema(self, table: Any, X: Any) -> Schema:
-        return guessed(table, X).schema if self.types is None else as_schema(self.types)
+        if self.types is None or is_guessed(self.types):
+            return guessed(table, X).schema
+        return as_schema(self.types)
 
 
 def _with_target(schema: Schema, table: Any, name: str, n_levels: int) -> Schema:

@@ -16,6 +16,7 @@ from glfm_cli.completion import (
     Fitted,
     as_schema,
     check_estimate,
+    is_guessed,
     plan_session,
 )
 from glfm_cli.completion.complete import complete
@@ -52,7 +53,7 @@ class GlfmImputer(WithOutput, WithParameters):
     Parameters
     ----------
     types : Schema, Guess, mapping or path, optional
-        What the columns mean, as for `impute`; guessed from the table if left out.
+        What the columns mean, as for `impute`; guessed from the table if left out, or "auto".
     model, effort, chains, warmup, draws, thin, seed, threads, settings, estimate
         As for `impute`, with its defaults.
     unseen : {"missing", "error"}
@@ -61,7 +62,7 @@ class GlfmImputer(WithOutput, WithParameters):
     add_indicator : bool
         Whether a column `missingindicator_NAME` follows for each column that had any in the
         fitted table: true where a row has one.
-    random_state : int or numpy.random.RandomState, optional
+    random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
         What scikit-learn calls the seed; used where `seed` is left out.
 
     Attributes
@@ -129,7 +130,7 @@ class GlfmImputer(WithOutput, WithParameters):
         check_unseen(self.unseen)
         table = table_of_rows(X)
         guess: Guess | None = None
-        if self.types is None:
+        if self.types is None or is_guessed(self.types):
             guess = guessed(table, X)
             warn_of_empty(table)
             schema = guess.schema
