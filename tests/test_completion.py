@@ -260,7 +260,7 @@ def test_a_completion_is_shown_in_a_line() -> None:
     assert repr(done).startswith("<Completion: 10 cells completed in 20 rows")
     assert len(repr(done)) < 200
     assert len(repr(done.posterior)) < 200
-    assert repr(done.multiple(2)) == "<Multiple: 2 versions of 20 rows, by tables()>"
+    assert repr(done.multiple(2)) == "<Multiple: 2 versions of 20 rows, by outputs() or tables()>"
 
 
 @pytest.mark.parametrize(

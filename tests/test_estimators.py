@@ -82,6 +82,17 @@ def test_a_frame_keeps_dtypes_index_and_observed_cells() -> None:
     pd.testing.assert_frame_equal(frame, copy)
 
 
+def test_versions_of_a_frame_keep_them_too() -> None:
+    frame = make()
+    versions = list(impute(frame, TYPES, **SHORT).multiple(2).outputs())
+    for done in versions:
+        assert done.dtypes.equals(frame.dtypes)
+        assert done.index.equals(frame.index)
+        assert same_where_observed(frame, done)
+        assert not done.isna().any(axis=None)
+    assert not versions[0].equals(versions[1])
+
+
 def test_new_rows_keep_them_too(fitted: GlfmImputer) -> None:
     frame = make(25, seed=2)
     done = fitted.transform(frame)

@@ -43,11 +43,13 @@ def test_impute_gives_back_what_it_was_given(kind: str) -> None:
     else:
         data = getattr(pytest.importorskip(kind), "from_arrow")(TABLE)  # noqa: B009
     done = impute(data, TYPES, **SHORT)
-    output = table_of(done.output)
-    assert kind == "batch" or type(done.output) is type(data)
-    for name in TABLE.column_names:
-        pairs = zip(TABLE[name].to_pylist(), output[name].to_pylist(), strict=True)
-        assert all(new is not None and old in (None, new) for old, new in pairs)
+    versions = [table_of(one) for one in done.multiple(2).outputs()]
+    assert not versions[0].equals(versions[1])
+    for made in (done.output, *done.multiple(2).outputs()):
+        assert kind == "batch" or type(made) is type(data)
+        for name in TABLE.column_names:
+            pairs = zip(TABLE[name].to_pylist(), table_of(made)[name].to_pylist(), strict=True)
+            assert all(new is not None and old in (None, new) for old, new in pairs)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb"])

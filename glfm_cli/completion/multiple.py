@@ -24,6 +24,7 @@ from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import Precision
 from glfm_cli.io import STACKED, is_text_table, mark_written_type
+from glfm_cli.io.frames import table_like
 from glfm_cli.options import Sampling
 from glfm_cli.streams import TABLES, Streams
 
@@ -49,6 +50,7 @@ class Multiple:
     chosen : for each version, the chain and the place in it (both from 0) of its draw
     alike : a warning that the draws are too few, where they are
     compatible : the analysis that they are for, which draws each anew; None without one
+    given : the data that were completed, of whichever kind
     """
 
     table: pa.Table
@@ -58,12 +60,14 @@ class Multiple:
     chosen: tuple[tuple[int, int], ...]
     alike: tuple[str, ...] = ()
     compatible: Compatible | None = None
+    given: Any = None
 
     def __len__(self) -> int:
         return len(self.chosen)
 
     def __repr__(self) -> str:
-        return f"<Multiple: {len(self)} versions of {self.table.num_rows} rows, by tables()>"
+        rows = self.table.num_rows
+        return f"<Multiple: {len(self)} versions of {rows} rows, by outputs() or tables()>"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -85,6 +89,12 @@ class Multiple:
             # A cell that has a value in one version may have none in another.
             table = self.table if whole is data else blank(self.table, data)
             yield decode(table, whole, fills)
+
+    def outputs(self) -> Iterator[Any]:
+        """Yield the completed versions, each of the kind that was given, with index and dtypes."""
+        filled = {one.column.name for one in self.data.columns if one.requested.any()}
+        for table in self.tables():
+            yield table_like(table, self.given, filled)
 
     def parts(self, *, flags: bool = False) -> Iterator[pa.Table]:
         """Yield the incomplete table, then each version, with `.imp` and `.id` before them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -167,8 +167,9 @@ class Completion(CompletionResult):
     def multiple(self, versions: int, analysis: str | None = None) -> Multiple:
         """Return several completed versions of the table, for multiple imputation.
 
-        Each is one joint draw of all missing cells; `Multiple.to_table()` stacks them. Those of an
-        `analysis`, such as "y ~ x * g", are drawn so that this regression holds in them.
+        Each is one joint draw of all missing cells; `Multiple.outputs()` yields them, of the kind
+        that was given, and `Multiple.to_table()` stacks them. Those of an `analysis`, such as
+        "y ~ x * g", are drawn so that this regression holds in them.
 
         Raises
         ------
@@ -183,9 +184,10 @@ class Completion(CompletionResult):
             assert self.configs is not None
             run = posterior, self.configs, self.seed, self.warmup
             compatible = Compatible.of(analysis, self.data, *run)
-        return choose_multiple(
+        chosen = choose_multiple(
             self.table, self.data, posterior, self.seed, self.precision, versions, compatible
         )
+        return replace(chosen, given=self.given)
 
     def draws(self) -> Iterator[pa.Table]:
         """Yield, in parts, one row a kept draw and completed cell: its value or level there."""
