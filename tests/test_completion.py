@@ -261,6 +261,11 @@ def test_a_completion_is_shown_in_a_line() -> None:
     assert len(repr(done)) < 200
     assert len(repr(done.posterior)) < 200
     assert repr(done.multiple(2)) == "<Multiple: 2 versions of 20 rows, by outputs() or tables()>"
+    left = pa.table({"x": [1.0, 2.5, None, 3.0] * 5, "none": pa.nulls(20)})
+    shown = repr(impute(left, "auto", chains=1, warmup=3, draws=2, threads=1, time_limit=1e-9))
+    assert shown.startswith("<Completion: 5 cells completed in 20 rows")
+    assert ". 20 cells not completed: 20 in 'none' (ignored: holds no value). " in shown
+    assert shown.endswith(" Ended early (time limit)>")
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.errors import counted
-
-if TYPE_CHECKING:
-    from glfm_cli.encoding import NotCompleted
-
-MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 
 
 def report(
@@ -40,19 +35,8 @@ def report(
         draws=completion.posterior.n_draws,
         note=note if fitted else None,
         unconverged=judged if unconverged else None,
-        rest=_not_completed(getattr(completion.data, "not_completed", ())),
+        rest=completion.left_in_words(),
     )
-
-
-def _not_completed(parts: Sequence[NotCompleted]) -> str | None:
-    """Return the line that names what was not completed, and why."""
-    if not parts:
-        return None
-    named = [f"{one.cells} in '{one.column}' ({one.why})" for one in parts[:MOST_NAMED]]
-    total = counted(sum(one.cells for one in parts), "cell")
-    if more := parts[MOST_NAMED:]:
-        named.append(f"{sum(one.cells for one in more)} in {counted(len(more), 'more column')}")
-    return f"{total} not completed: {', '.join(named)}."
 
 
 def ending(

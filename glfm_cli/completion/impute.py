@@ -309,8 +309,8 @@ def plan_imputation(
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
     if isinstance(data, Data):
-        guessed = table.notes if isinstance(table, NamedTable) else ()
-        data = replace(data, notes=(*data.notes, *guessed, *files.notes(source)))
+        data = _with_guess(data, table)
+        data = replace(data, notes=(*data.notes, *files.notes(source)))
     if files.analysis is not None:
         from glfm_cli.completion.analysis.versions import Compatible  # of few runs; slow
 
@@ -320,6 +320,15 @@ def plan_imputation(
     recommend = None if isinstance(data, Data) else likeliest(data, matrix)
     how = replace(how, seed=seed)
     return Imputation(given, source, task, data, pairs, files, how, recommend)
+
+
+def _with_guess(data: Data, table: TableLike) -> Data:
+    """Return the data with what guessing its types has seen, where they were guessed."""
+    if not isinstance(table, NamedTable):
+        return data
+    whys = table.reasons
+    left = tuple(replace(one, why=whys.get(one.column, one.why)) for one in data.not_completed)
+    return replace(data, notes=(*data.notes, *table.notes), not_completed=left)
 
 
 def check_recommend(matrix: MatrixOptions, run: Problem | Posterior) -> None:

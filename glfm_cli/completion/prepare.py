@@ -209,11 +209,15 @@ def _of_ascent(plan: Plan, sampling: Sampling) -> Plan:
 
 
 class NamedTable(NamedTuple):
-    """A table that was read, its name in messages, and what guessing its types has seen."""
+    """A table that was read, its name in messages, and what guessing its types has seen.
+
+    reasons : why columns are left out that the guess does not model
+    """
 
     table: pa.Table
     file: str | None
     notes: tuple[str, ...] = ()
+    reasons: Mapping[str, str] = {}
 
 
 def guess_schema(table: TableLike) -> Guess:
@@ -244,7 +248,9 @@ def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
         guess = guess_schema(read)
         notes = [f"column '{name}': {hint}" for name, hint in guess.skips.items()]
         notes += [_guessed_missing(name, *codes) for name, codes in guess.codes.items()]
-        return read._replace(notes=tuple(notes)), guess.schema.without_time()
+        left_out = [one.name for one in guess.schema.columns if not one.modelled]
+        reasons = {name: guess.reasons[name] for name in left_out}
+        return read._replace(notes=tuple(notes), reasons=reasons), guess.schema.without_time()
     if STANDARD == str(types) == str(table):
         raise UsageError(
             "the table and the types file are both standard input",

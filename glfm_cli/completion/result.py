@@ -31,6 +31,8 @@ PROBABILITIES = pa.schema(
     {"row": pa.int64(), "column": pa.string(), "level": pa.string(), "probability": pa.float64()}
 )
 
+MOST_NAMED = 8  # columns with cells that are not completed; `to_dict` names all
+
 
 @dataclass(frozen=True)
 class ColumnCompletion:
@@ -65,6 +67,17 @@ class CompletionResult:
     precision: Precision
     interval: float
     seed: int
+
+    def left_in_words(self) -> str | None:
+        """Return how many cells were not completed, in which columns, and why; None if all were."""
+        parts = self.data.not_completed
+        if not parts:
+            return None
+        named = [f"{one.cells} in '{one.column}' ({one.why})" for one in parts[:MOST_NAMED]]
+        total = counted(sum(one.cells for one in parts), "cell")
+        if more := parts[MOST_NAMED:]:
+            named.append(f"{sum(one.cells for one in more)} in {counted(len(more), 'more column')}")
+        return f"{total} not completed: {', '.join(named)}."
 
     def traces(self) -> dict[str, Array]:
         """Return traces (chain, draw) of what the model and up to 50 completed cells did."""
@@ -140,7 +153,9 @@ class Completion(CompletionResult):
 
     def __repr__(self) -> str:
         """Return what was done; the fields hold whole tables and all draws."""
-        return f"<{type(self).__name__}: {self.in_words()}>"
+        early = None if self.run.stopped is None else f"Ended early ({self.run.stopped})."
+        said = " ".join(filter(None, [f"{self.in_words()}.", self.left_in_words(), early]))
+        return f"<{type(self).__name__}: {said.removesuffix('.')}>"
 
     @property
     def n_completed(self) -> int:

@@ -40,6 +40,16 @@ def test_what_is_not_completed_is_named_with_the_reason(desk) -> None:
     assert done["cells_completed"] == 4
 
 
+def test_columns_that_a_guess_leaves_out_have_its_reasons(desk) -> None:
+    rows = [f"{'' if i % 7 == 0 else i % 5 + 0.5},,{'' if i % 2 else f'so {i}'}" for i in range(28)]
+    desk.put("table.csv", "\n".join(["a,none,note", *rows]) + "\n")
+    said, _ = desk.complete(types="auto")
+    assert said.stderr.splitlines()[-1] == (
+        "42 cells not completed: 28 in 'none' (ignored: holds no value), "
+        "14 in 'note' (ignored: text that is different in each of its 14 cells)."
+    )
+
+
 def test_nothing_is_said_where_nothing_is_not_completed(desk) -> None:
     desk.put("table.csv", "a,b\n1.5,2\n,3\n2.5,4\n")
     desk.put("types.yaml", "columns: {a: positive, b: count}\n")
