@@ -71,13 +71,15 @@ def test_every_task_answers_with_what_it_was_given(kind: str, task: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb"])
-def test_types_are_guessed_of_every_kind_of_data(kind: str) -> None:
+def test_types_are_guessed_of_every_kind_of_data_and_written(kind: str, tmp_path: Path) -> None:
     if kind in kinds():
         data = kinds()[kind](TABLE)
     else:
         data = getattr(pytest.importorskip(kind), "from_arrow")(TABLE)  # noqa: B009
     guess = glfm_cli.guess_schema(data)
     kept = glfm_cli.guess_schema(TABLE)
+    glfm_cli.write_table(data, tmp_path / "t.parquet")
+    assert glfm_cli.read_table(tmp_path / "t.parquet").to_pydict() == TABLE.to_pydict()
     assert [c.type for c in guess.schema.columns] == [c.type for c in kept.schema.columns]
 
 
@@ -110,6 +112,20 @@ def test_missing_types_are_said_in_the_words_of_python() -> None:
     with pytest.raises(GlfmError, match="the types of the columns are missing") as caught:
         impute(TABLE)
     assert "--" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_guess_and_a_schema_show_themselves_as_types_files() -> None:
+    guess = glfm_cli.guess_schema(TABLE)
+    assert repr(guess) == guess.to_yaml()
+    assert repr(guess.schema) == guess.schema.to_yaml()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("methods", "mean"), ("methods", "glfm,mean"), ("rates", 0.2)]
+)
+def test_one_value_for_a_list_is_refused_in_a_line(name: str, value: Any) -> None:
+    with pytest.raises(GlfmError, match=f"^{name}, found {value}, expected a list, such as"):
+        glfm_cli.evaluate(TABLE, TYPES, **{name: value})
 
 
 @pytest.mark.parametrize("kind", [GlfmImputer, GlfmClassifier])

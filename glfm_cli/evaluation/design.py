@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +48,9 @@ class Design:
     resume: bool = False
 
     def __post_init__(self) -> None:
+        for name, such in (("methods", '["glfm", "mean"]'), ("rates", "[0.1, 0.2]")):
+            if isinstance(value := getattr(self, name), str | Real):
+                raise UsageError(f"--{name}", value=value, expected=f"a list, such as {such}")
         rates = self.rates
         if rates is not None and not len(rates):
             raise UsageError("--rates", expected="at least one share of cells to hide")

@@ -39,7 +39,7 @@ _HEADER = """\
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guess:
     """A types file guessed from a table.
 
@@ -59,6 +59,10 @@ class Guess:
     notes: tuple[str, ...] = ()
     skips: Mapping[str, str] = field(default_factory=dict)
     codes: Mapping[str, tuple[Sequence[str], int]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Return the types file, so that a notebook shows it."""
+        return self.to_yaml()
 
     def to_yaml(self, source: str = "a table") -> str:
         """Return the types file, each entry with its reason as a comment.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +46,7 @@ from glfm_cli.io.formats import (
     format_of_location,
     is_told_by_bytes,
 )
+from glfm_cli.io.frames import table_of
 from glfm_cli.io.location import Location, locate
 from glfm_cli.io.packed import unpack, write_packed
 
@@ -122,14 +124,14 @@ def _other_sheets(source: object) -> list[str]:
 
 
 def write_table(
-    table: pa.Table, target: PathLike, *, format: str | None = None, like: pa.Table | None = None
+    table: Any, target: PathLike, *, format: str | None = None, like: pa.Table | None = None
 ) -> None:
     """Write a table to a file, all at once.
 
     Parameters
     ----------
-    table : pyarrow.Table
-        What to write.
+    table : table, data frame or matrix
+        What to write, as `impute` takes it; without the index of a frame.
     target : path or "-"
         The suffix gives the format; `-` is standard output, CSV unless `format` says otherwise.
         An existing file is replaced only when the new one is complete.
@@ -145,8 +147,9 @@ def write_table(
         The folder is missing or not writable, the disk is full, or the format cannot hold a
         column's type.
     UsageError
-        The format is not known.
+        The format is not known, or what is given is no table.
     """
+    table = table_of(table)
     kind = _format_of_target(target, format)
     if kind.file_format.is_database:
         sql.write_database(_typed(table), locate(target), kind.layout, str(target))

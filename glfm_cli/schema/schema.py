@@ -38,7 +38,7 @@ _PLAIN = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """What each column of a table means: a types file, checked.
 
@@ -116,6 +116,10 @@ class Schema:
         self._check_trials(found)
         check_relations(found, self.file)
         return tuple(found)
+
+    def __repr__(self) -> str:
+        """Return the types file, so that a notebook shows it."""
+        return self.to_yaml()
 
     def to_yaml(self) -> str:
         """Return the text of a types file that reads back as this schema."""
