@@ -168,3 +168,10 @@ def test_lower_ends_are_less_than_upper_ones(low: str, high: str, *, named: bool
         assert hints[0].endswith(f"if it must be so in completed ones: less_than: {high}")
         (equal,) = [guess_schema(pa.table({high: table[low], low: table[low]})).hints.get(low, [])]
         assert not any("less_than" in hint for hint in equal)
+
+
+def test_every_upper_end_of_a_column_is_named_in_the_order_of_the_table() -> None:
+    ends = {"HIGH_min": BASE + 3, "low_max": BASE + 5, "Low_min": BASE}
+    table = pa.table({name: x.astype(str) for name, x in ends.items()})
+    hints = [hint for hint in guess_schema(table).hints["Low_min"] if "less_than" in hint]
+    assert [hint.rpartition(" ")[2] for hint in hints] == ["HIGH_min", "low_max"]

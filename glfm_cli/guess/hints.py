@@ -9,7 +9,6 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from glfm_cli.guess.codes import is_unanswered
 from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.derived import closed_run, derived
-from glfm_cli.guess.names import is_direction, is_end_of, words
+from glfm_cli.guess.names import is_direction, upper_ends, words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.skips import Filter, at_zero, is_known_once, is_merged, skipped
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict, may_be_group
@@ -279,9 +278,11 @@ def _formulas(table: pa.Table, verdicts: Sequence[Verdict]) -> Iterator[tuple[st
             f"must be so in completed ones: add a column of {total:.6g}, such as total, to the "
             "table, and give each `parts_of: total`",
         )
-    for k, other in permutations(numbers, 2):
-        if not is_end_of(names[k], names[other]):
-            continue
+    of_name: dict[str, list[int]] = {}
+    for k in numbers:
+        of_name.setdefault(names[k].casefold(), []).append(k)
+    pairs = ((k, of_name.get(high, ())) for k in numbers for high in upper_ends(names[k]))
+    for k, other in sorted((k, other) for k, others in pairs for other in others):
         x, y = (parts[one][np.isfinite(parts[k] + parts[other])] for one in (k, other))
         if x.size >= LEAST_ROWS and np.all(x < y):
             high = scalar(names[other])

@@ -94,10 +94,13 @@ def is_concentration(name: str) -> bool:
     return _has(_CONCENTRATION, name) or _ELEMENT.match(name) is not None
 
 
-def is_end_of(low: str, high: str) -> bool:
-    """Return whether two names are those of a lower and an upper end, such as from and to."""
-    low, high = low.casefold(), high.casefold()
-    return any(one in low and low.replace(one, other) == high for one, other in _ENDS)
+def upper_ends(low: str) -> set[str]:
+    """Return the casefolded names of the upper ends of what a name may be the lower end of.
+
+    Such as `valid to` of `Valid from`.
+    """
+    low = low.casefold()
+    return {low.replace(one, other) for one, other in _ENDS if one in low}
 
 
 def is_percent(name: str) -> bool:
