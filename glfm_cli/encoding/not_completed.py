@@ -31,6 +31,9 @@ def not_completed(
     kept : how many cells of a column hold a value that tells nothing, by (column, why)
     """
     modelled = {one.index: one for one in encoded}
+    held: dict[str, dict[str, int]] = {}
+    for (name, why), n in (kept or {}).items():
+        held.setdefault(name, {})[why] = n
     found = []
     for index, column in enumerate(columns):
         if index not in modelled:
@@ -38,7 +41,7 @@ def not_completed(
             found.append(NotCompleted(column.name, int(gaps.sum()), f"role {column.role}"))
             continue
         one = modelled[index]
-        holding = {why: n for (name, why), n in (kept or {}).items() if name == column.name}
+        holding = held.get(column.name, {})
         gone = ~one.observed & ~one.requested & ~one.between
         if one.trials is not None:  # none of 0 is a value without a share
             gone &= missing_cells(open_column(table, index, column, None))

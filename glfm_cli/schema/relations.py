@@ -18,8 +18,9 @@ def check_relations(columns: Sequence[Column], file: str | None) -> None:
     """
     known = {column.name: column for column in columns}
     needs: dict[str, tuple[str, ...]] = {}
+    formulas = formulas_of(columns)
     for column in columns:
-        text, only_if = formula_of(column, columns), column.only_if
+        text, only_if = formulas.get(column.name), column.only_if
         for key, names in (
             ("formula", parse_formula(column.formula).names if column.formula else ()),
             ("only_if", parse_formula(only_if).names if only_if else ()),
@@ -54,15 +55,20 @@ def check_relations(columns: Sequence[Column], file: str | None) -> None:
             )
 
 
-def formula_of(column: Column, columns: Sequence[Column]) -> str | None:
-    """Return what a column follows from: its formula, or the sum of its parts."""
-    parts = [f"`{one.name}`" for one in columns if one.parts_of == column.name]
-    return " + ".join(parts) if parts else column.formula
+def formulas_of(columns: Sequence[Column]) -> dict[str, str]:
+    """Return what columns follow from: their formulas, or the sums of their parts."""
+    parts: dict[str, list[str]] = {}
+    for one in columns:
+        if one.parts_of is not None:
+            parts.setdefault(one.parts_of, []).append(f"`{one.name}`")
+    sums = {name: " + ".join(names) for name, names in parts.items()}
+    texts = ((one.name, sums.get(one.name, one.formula)) for one in columns)
+    return {name: text for name, text in texts if text is not None}
 
 
 def in_order(columns: Sequence[Column]) -> dict[str, str]:
     """Return the formulas by column, those that others need before these."""
-    return _in_order({c.name: text for c in columns if (text := formula_of(c, columns))})
+    return _in_order(formulas_of(columns))
 
 
 def conditions_in_order(columns: Sequence[Column]) -> dict[str, str]:
