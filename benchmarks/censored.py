@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from glfm_cli import impute
+from glfm_cli import impute, pool
 
 VERSIONS = 10
 TRUE = np.array([0.5, 0.5])
@@ -56,16 +56,11 @@ def slopes(log_e: np.ndarray, w: np.ndarray, z: np.ndarray) -> tuple[np.ndarray,
 
 def pooled(parts: list[tuple[np.ndarray, np.ndarray, int]]) -> tuple[np.ndarray, np.ndarray]:
     """Return estimates and half widths of their 95 % intervals, by Rubin's rules."""
-    found = np.array([part[0] for part in parts])
-    m, within = len(parts), np.mean([part[1] for part in parts], axis=0)
-    if m == 1:
-        return found[0], stats.t.ppf(0.975, parts[0][2]) * np.sqrt(within)
-    between = (1 + 1 / m) * found.var(axis=0, ddof=1)
-    total = within + between
-    old = (m - 1) * (total / between) ** 2
-    free, lost = parts[0][2], between / total
-    seen = (free + 1) / (free + 3) * free * (1 - lost)
-    return found.mean(axis=0), stats.t.ppf(0.975, 1 / (1 / old + 1 / seen)) * np.sqrt(total)
+    found, variances, free = zip(*parts, strict=True)
+    if len(parts) == 1:
+        return found[0], stats.t.ppf(0.975, free[0]) * np.sqrt(variances[0])
+    rubin = pool(found, variances, free[0])
+    return rubin.estimate, rubin.upper - rubin.estimate
 
 
 def one_table(

@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 from sklearn.impute import KNNImputer
 
-from glfm_cli import impute
+from glfm_cli import impute, pool
 
 Array = np.ndarray
 OURS = {
@@ -84,15 +84,6 @@ def differences(y: Array, group: Array) -> tuple[Array, Array]:
     return b.mean(axis=1) - a.mean(axis=1), variance
 
 
-def pooled(q: Array, u: Array, df: float) -> tuple[Array, Array, Array]:
-    """Return estimates, standard errors and degrees of freedom by Rubin's rules."""
-    between = (1.0 + 1.0 / len(q)) * q.var(axis=0, ddof=1)
-    total = u.mean(axis=0) + between
-    share = np.maximum(between / total, 1e-9)
-    old, seen = (len(q) - 1) / share**2, (1.0 - share) * df * (df + 1) / (df + 3)
-    return q.mean(axis=0), np.sqrt(total), 1.0 / (1.0 / old + 1.0 / seen)
-
-
 def tested(d: dict[str, Array], estimate: Array, se: Array, df: Array | float) -> list[float]:
     """Return what is printed of the tests."""
     gaps = 1.0 - d["seen"].mean(axis=1)
@@ -136,8 +127,8 @@ def ours(d: dict[str, Array], name: str, seed: int) -> list[float]:
     inside[row, column] = (low <= truth) & (truth <= high)
     versions = [np.column_stack(one.columns) for one in done.multiple(VERSIONS).tables()]
     q, u = map(np.array, zip(*(differences(one, d["group"]) for one in versions), strict=True))
-    df = d["y"].shape[1] - 2.0
-    return cells(d, estimate, inside) + tested(d, *pooled(q, u, df))
+    found = pool(q, u, d["y"].shape[1] - 2.0)
+    return cells(d, estimate, inside) + tested(d, found.estimate, found.se, found.df)
 
 
 def main() -> None:

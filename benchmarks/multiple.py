@@ -49,7 +49,7 @@ from scipy.special import expit, ndtr
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from glfm_cli import impute
+from glfm_cli import impute, pool
 from glfm_cli.completion.analysis.counts import FAMILIES
 from glfm_cli.completion.analysis.families import RegressionDraw, Seen
 from glfm_cli.completion.multiple import LINEAR
@@ -206,20 +206,17 @@ def regress(design: Design, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray
     return b, np.diag(inverse)
 
 
-def pool(design: Design, tables: list[pd.DataFrame]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return estimates, standard errors and half widths by Rubin's rules [Barnard & Rubin 1999]."""
+def pooled(
+    design: Design, tables: list[pd.DataFrame]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return estimates, standard errors and half widths by Rubin's rules."""
     b, within = (np.array(part) for part in zip(*(regress(design, t) for t in tables), strict=True))
-    df, m = len(tables[0]) - b.shape[1], len(tables)
-    if m == 1:
+    df = len(tables[0]) - b.shape[1]
+    if len(tables) == 1:
         se = np.sqrt(within[0])
         return b[0], se, stats.t.ppf(0.975, df) * se
-    between = (1 + 1 / m) * b.var(axis=0, ddof=1)
-    total = within.mean(axis=0) + between
-    share = between / total
-    observed = (1 - share) * df * (df + 1) / (df + 3)
-    df_pooled = 1 / (share**2 / (m - 1) + 1 / observed)
-    se = np.sqrt(total)
-    return b.mean(axis=0), se, stats.t.ppf(0.975, df_pooled) * se
+    found = pool(b, within, df)
+    return found.estimate, found.se, found.upper - found.estimate
 
 
 def by_glfm(
@@ -340,7 +337,7 @@ def outcomes(
     if method == "mice":
         each = by_mice({seed: tables[0] for seed, tables in each}, options.tables)
     for seed, tables in each:
-        b, se, half = pool(design, tables)
+        b, se, half = pooled(design, tables)
         yield seed, {"b": b.tolist(), "se": se.tolist(), "half": half.tolist()}
 
 

@@ -25,6 +25,8 @@ GROUPS = {
         "MatrixCompletion",
         "Multiple",
         "Files",
+        "pool",
+        "Pooled",
         "plot_completion",
     ),
     "Options": ("Sampling", "Saving", "MatrixOptions"),

@@ -17,7 +17,8 @@ _ROOMS = {
     ".store": ("Fit", "load_fit"),
     ".options": ("Sampling", "Saving", "MatrixOptions"),
     ".completion": (
-        *("Files", "Completion", "MatrixCompletion", "Multiple", "guess_schema", "impute"),
+        *("Files", "Completion", "MatrixCompletion", "Multiple", "Pooled", "guess_schema"),
+        *("impute", "pool"),
     ),
     ".schema": ("Schema", "read_schema"),
     ".estimators": ("GlfmClassifier", "GlfmFactorizer", "GlfmImputer"),

@@ -8,8 +8,10 @@ from .completion import Completion as Completion
 from .completion import Files as Files
 from .completion import MatrixCompletion as MatrixCompletion
 from .completion import Multiple as Multiple
+from .completion import Pooled as Pooled
 from .completion import guess_schema as guess_schema
 from .completion import impute as impute
+from .completion import pool as pool
 from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose_fit as diagnose_fit
 from .errors import GlfmError as GlfmError

@@ -9,6 +9,7 @@ from glfm_cli.completion.kept import Kept
 from glfm_cli.completion.matrix import MatrixCompletion, MatrixData, prepare_matrix
 from glfm_cli.completion.multiple import Multiple
 from glfm_cli.completion.new_rows import Fitted
+from glfm_cli.completion.pooling import Pooled, pool
 from glfm_cli.completion.prepare import (
     TableLike,
     Types,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
-from glfm_cli import impute, read_table
+from glfm_cli import impute, pool, read_table
 
 TRUTH = np.array([1.0, 0.8, 0.3, 0.7, -0.5])  # intercept, x, count, group b, group c
 NAMES = ("intercept", "x", "count", "group b", "group c")
@@ -64,16 +64,11 @@ def interval(b: np.ndarray, variance: np.ndarray, df: np.ndarray | int) -> np.nd
     return np.column_stack([b - half, b + half])
 
 
-def pool(tables: list[pa.Table]) -> np.ndarray:
-    """Return 95 % intervals by Rubin's rules, with Barnard and Rubin's degrees of freedom."""
-    fits = [regress(table) for table in tables]
-    b, within = (np.array([fit[i] for fit in fits]) for i in range(2))
-    df, m = fits[0][2], len(fits)
-    between = (1 + 1 / m) * b.var(axis=0, ddof=1)
-    total = within.mean(axis=0) + between
-    share = between / total
-    observed = (1 - share) * df * (df + 1) / (df + 3)
-    return interval(b.mean(axis=0), total, 1 / (share**2 / (m - 1) + 1 / observed))
+def pooled(tables: list[pa.Table]) -> np.ndarray:
+    """Return the pooled 95 % intervals of several completed tables."""
+    b, variances, df = zip(*(regress(table) for table in tables), strict=True)
+    found = pool(b, variances, df[0])
+    return np.column_stack([found.lower, found.upper])
 
 
 def intervals(seed: int) -> dict[str, np.ndarray]:
@@ -85,7 +80,7 @@ def intervals(seed: int) -> dict[str, np.ndarray]:
     return {
         "all cells": interval(*regress(whole)),
         "complete rows": interval(*regress(gappy.drop_null())),
-        "pooled": pool(list(done.multiple(VERSIONS).tables())),
+        "pooled": pooled(list(done.multiple(VERSIONS).tables())),
     }
 
 
@@ -192,7 +187,7 @@ def test_mice_reads_the_stacked_table_and_pools_it(tmp_path: Path) -> None:
     subprocess.run([script, "-e", code], cwd=tmp_path, check=True, capture_output=True)
     ends = np.loadtxt(tmp_path / "pooled.csv", delimiter=",", skiprows=1)
     # The tables that R has read are text with 7 digits.
-    assert np.allclose(ends, pool(list(_numbers(versions))), rtol=1e-4, atol=1e-6)
+    assert np.allclose(ends, pooled(list(_numbers(versions))), rtol=1e-4, atol=1e-6)
 
 
 def _numbers(versions) -> list[pa.Table]:
