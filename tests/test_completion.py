@@ -220,14 +220,19 @@ def test_types_may_be_what_was_guessed_and_nothing_else(table: pa.Table) -> None
 
 
 def test_an_observer_of_the_library_hears_every_sweep(table: pa.Table) -> None:
-    heard = []
+    heard, plans = [], []
 
     class Listener:
+        def begun(self, session: Any) -> None:
+            assert not heard
+            plans.append(session.plan)
+
         def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
             heard.append((chain, sweep))
 
     complete(table, thin=1, observer=Listener())
     assert sorted(heard) == [(chain, sweep) for chain in range(2) for sweep in range(1, 11)]
+    assert [plan.chains * plan.sweeps for plan in plans] == [len(heard)]
 
 
 @pytest.mark.parametrize(

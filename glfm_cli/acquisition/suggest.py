@@ -142,8 +142,8 @@ def suggest(
     sampling, matrix, choice : Sampling, MatrixOptions, Choice
         The options; their fields are keywords of this function, too: `chains=4`, `count=5`. The
         `pairs` of a matrix are those to choose from.
-    observer : Observer or Watch, optional
-        Told of progress.
+    observer : optional
+        Told of progress, as that of `impute`.
 
     Raises
     ------

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.files import Files
-from glfm_cli.completion.kept import Watch
+from glfm_cli.completion.kept import tell
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.requests import Unseen
 from glfm_cli.completion.result import (
@@ -112,8 +112,7 @@ class BatchedImputation:
                     cells.add(done.cells, made.n_rows)
                     levels.add(done.probabilities, made.n_rows)
                     made.add(done)
-                    if isinstance(observer, Watch):
-                        observer.completed(made.n_rows, self.n_rows)
+                    tell(observer, "completed", made.n_rows, self.n_rows)
                     yield flag_columns(done.table, done.data) if files.flags else done.table
 
             assert files.table is not None

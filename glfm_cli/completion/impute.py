@@ -103,8 +103,9 @@ def impute(
     unseen : {"error", "missing"}
         With `fit`, whether a level that the fit does not know, or a number that its column cannot
         hold, is an error or is taken for missing.
-    observer : Observer or Watch, optional
-        Called after every sweep, and with the folder in which the run is saved.
+    observer : optional
+        Its method `swept(chain, sweep, trace)` is called after every sweep, from the threads of the
+        chains; before the first `begun(session)`, if it has that: `session.plan` says how many.
     finish : callable, optional
         Called with the result while the folder of the run is still open.
 

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 from glfm_cli.completion.session import Session
 from glfm_cli.errors import GlfmError
 from glfm_cli.inference.sampling import Observer, Run
 
 
-@runtime_checkable
-class Watch(Protocol):
-    """An observer that is also told of all that comes before, between and after the sweeps."""
+def tell(observer: Observer | None, what: str, *news: Any) -> None:
+    """Call a method that an observer may have besides `swept`.
 
-    def begun(self, session: Session) -> None:
-        """Sampling begins."""
-
-    def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
-        """One sweep is done, as an `Observer` is told."""
-
-    def sampled(self, run: Run) -> None:
-        """Sampling has ended, and its answer is to be written."""
-
-    def completed(self, rows: int, of: int | None) -> None:
-        """So many rows of a file are completed, of as many as there are where that is known."""
-
-    def left(self, folder: Path, complete: bool) -> None:
-        """The run stays in a folder: `complete`, or the work of one that was cut short."""
+    begun(session) : sampling begins
+    sampled(run) : it has ended, and its answer is to be written
+    completed(rows, of) : so many rows of a file, of as many as there are where that is known
+    left(folder, complete) : the run stays in a folder, complete or cut short
+    """
+    if (method := getattr(observer, what, None)) is not None:
+        method(*news)
 
 
 class Kept:
@@ -35,23 +26,20 @@ class Kept:
 
     The folder is made, or opened again, when sampling begins. At the end partial work is removed
     when the result is complete; work that was cut short, by Ctrl-C, a time limit or an error,
-    stays, and a `Watch` is told where; an error before any chain has begun leaves nothing.
+    stays, and the observer is told where; an error before any chain has begun leaves nothing.
     """
 
     def __init__(self, session: Session, observer: Observer | None) -> None:
         self._session, self._observer = session, observer
-        self._watch = observer if isinstance(observer, Watch) else None
         self._stopped: str | None = None
 
     def sample(self, *, forecasts: bool = True) -> Run:
         """Run the chains; `forecasts` as for `Session.sample`."""
         session = self._session = self._session.begun()
-        if self._watch is not None:
-            self._watch.begun(session)
+        tell(self._observer, "begun", session)
         run = session.sample(observer=self._observer, forecasts=forecasts)
         self._stopped = run.stopped
-        if self._watch is not None:
-            self._watch.sampled(run)
+        tell(self._observer, "sampled", run)
         return run
 
     def __enter__(self) -> Kept:
@@ -62,18 +50,15 @@ class Kept:
         if store is None:
             folder = self._session.folder
             if kind is KeyboardInterrupt and folder is not None and folder.exists():
-                self._left(folder, False)  # Ctrl-C came between making and opening it
+                # Ctrl-C came between making and opening it.
+                tell(self._observer, "left", folder, False)
         elif kind is not None and issubclass(kind, GlfmError) and not store.begun:
             store.remove()  # a cluster that does not answer, for example: there is no work
         elif kind is not None or self._stopped is not None:
             store.close()
-            self._left(store.folder, False)
+            tell(self._observer, "left", store.folder, False)
         elif self._session.partial:
             store.remove()
         else:
             store.close()
-            self._left(store.folder, True)
-
-    def _left(self, folder: Path, complete: bool) -> None:
-        if self._watch is not None:
-            self._watch.left(folder, complete)
+            tell(self._observer, "left", store.folder, True)
