@@ -78,6 +78,11 @@ def check_of(result: Diagnosis, name: str) -> ColumnCheck:
 # The check of columns ------------------------------------------------------------------------
 
 
+def test_a_fit_and_its_diagnosis_are_shown_in_a_line(fit: Fit, result: Diagnosis) -> None:
+    assert repr(fit).endswith(f"fit.glfm: 120 rows, 2 chains of {fit.model.name}>")
+    assert repr(result) == f"<Diagnosis of {fit.path}: {result.in_words()}>"
+
+
 def test_a_column_of_another_shape_is_found_and_the_others_are_not(result: Diagnosis) -> None:
     assert [check.column for check in result.checks or () if not check.fits] == ["lumpy"]
     assert any("reproduce 'lumpy'" in text for text in result.advice)

@@ -75,6 +75,10 @@ class Diagnosis:
     advice: tuple[str, ...]
     models: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """Return the verdict; the fields hold all traces."""
+        return f"<Diagnosis of {self.path}: {self.in_words()}>"
+
     @property
     def good(self) -> bool:
         """Whether estimates are precise enough, or chains agree where there is no table."""

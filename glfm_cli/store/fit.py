@@ -72,6 +72,11 @@ class Fit:
     notes: tuple[str, ...]
     matrix: StoredMatrix | None = None
 
+    def __repr__(self) -> str:
+        """Return what it is of; the fields hold the table and all draws."""
+        chains = f"{len(self.posterior.chains)} chains of {self.model.name}"
+        return f"<Fit {self.path}: {self.n_rows} rows, {chains}>"
+
     @property
     def schema(self) -> Schema:
         return self.header.schema
