@@ -300,6 +300,19 @@ def test_output_is_a_frame_of_the_library_that_is_chosen(air: Any) -> None:
         imputer.set_output(transform="arrow")
 
 
+def test_output_chosen_for_all_of_scikit_learn_or_before_cloning_is_that_of_a_clone(
+    air: Any,
+) -> None:
+    sklearn = pytest.importorskip("sklearn")
+    imputer, matrix = GlfmImputer(**SHORT), air.to_numpy()
+    with sklearn.config_context(transform_output="pandas"):
+        assert list(imputer.fit_transform(matrix).columns) == [f"x{i}" for i in range(6)]
+        imputer.set_output(transform="default")
+        assert isinstance(imputer.transform(matrix), np.ndarray)
+    chosen = sklearn.clone(imputer.set_output(transform="pandas"))
+    assert isinstance(chosen.fit_transform(matrix), type(air))
+
+
 def test_a_grid_is_searched_without_an_empty_score(air: Any) -> None:
     sklearn = pytest.importorskip("sklearn.model_selection")
     linear = pytest.importorskip("sklearn.linear_model")

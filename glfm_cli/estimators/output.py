@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Mapping
 from typing import Any, Self
 
 from glfm_cli.arrays import Array
@@ -18,18 +20,28 @@ class WithOutput:
     _input : which of scikit-learn's tags of inputs are true of it
     """
 
-    _output: str = "default"
+    _sklearn_output_config: Mapping[str, str] = {}  # so named, `clone` copies it
     _input: tuple[str, ...]
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what `transform` gives back: its usual output, or a frame of a library.
 
-        transform : "default", "pandas" or "polars"; None leaves the choice as it is
+        transform : "default", "pandas" or "polars"; None leaves the choice as it is, at first that
+            of scikit-learn's `set_config`
         """
         if transform not in (None, *_OUTPUTS):
             raise UsageError("set_output", value=transform, expected=" or ".join(_OUTPUTS))
-        self._output = transform or self._output
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
         return self
+
+    @property
+    def _output(self) -> str:
+        """What was chosen last, here or for all of scikit-learn."""
+        if self._sklearn_output_config:
+            return self._sklearn_output_config["transform"]
+        sklearn: Any = sys.modules.get("sklearn")
+        return "default" if sklearn is None else str(sklearn.get_config()["transform_output"])
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
