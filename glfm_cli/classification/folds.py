@@ -170,5 +170,5 @@ class _Folds:
 
 def _predict_fold(work: tuple[_Folds, float | None], k: int) -> _OfFold:
     folds, left = work
-    stop = Stop(None if left is None else time.monotonic() + left)
+    stop = Stop.after(left)
     return replace(folds, how=replace(folds.how, stop=stop)).predicted(k)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,12 +26,13 @@ from glfm_cli.completion.matrix.saved import features_to_continue
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.models import model_of
 from glfm_cli.completion.prepare import as_table, prepare, problem_of
-from glfm_cli.completion.verdict import chain_count
+from glfm_cli.completion.verdict import chain_count, uncorrected, unless_interrupted
 from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets, with_known
 from glfm_cli.errors import OutputError, StoreError, TypesMissingError, UsageError
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.hidden_cells import Folded, recalibrate
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.run import Stop
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.io import check_writable
@@ -162,19 +164,18 @@ class Session:
         """
         recalibrated = forecasts or (self.store is not None and not self.partial)
         recalibrated = recalibrated and isinstance(self.data, Data)
+        recalibrated = recalibrated and self.problem.link_config.recalibrate
         threads = self.sampling.threads or available_threads()
-        folded: Folded = {}
-
-        def ready(posterior: Posterior) -> Posterior:
-            if not recalibrated:
-                return posterior
-            return recalibrate(posterior, self.problem, threads=threads, folded=folded)
-
+        stop, folded = Stop.after(self.sampling.time_limit), Folded()
+        corrected = partial(recalibrate, problem=self.problem, threads=threads, folded=folded)
+        ready = unless_interrupted(corrected if recalibrated else lambda draws: draws, stop)
         count = chain_count(self.plan, self.data, self.sampling.precision, ready)
 
         def enough(posterior: Posterior) -> int:
             assert count is not None
             n_chains = count(posterior)
+            if stop.reason is not None:
+                return len(posterior.chains)
             if self.store is not None and n_chains > len(posterior.chains):
                 self.store.plan_for(replace(self.plan, chains=n_chains))
             return n_chains
@@ -183,7 +184,7 @@ class Session:
             self.problem,
             self.plan,
             threads=threads,
-            time_limit=self.sampling.time_limit,
+            stop=stop,
             observer=observer,
             keeper=self.store,
             enough=None if count is None else enough,
@@ -194,7 +195,9 @@ class Session:
             posterior = ready(posterior)
         else:
             posterior, precision = count.ended(posterior)
-        run = replace(run, posterior=posterior, precision=precision)
+        run = replace(run, posterior=posterior, precision=precision, stopped=stop.reason)
+        if stop.reason == "interrupted" and recalibrated and posterior.recalibration is None:
+            run = replace(run, warnings=(*run.warnings, uncorrected(posterior)))
         if self.store is not None:
             self.store.finish(run.seconds, run.posterior.recalibration)
         return run

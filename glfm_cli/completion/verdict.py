@@ -12,7 +12,8 @@ from glfm_cli.encoding import Data
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import CELLS as MEASURED
 from glfm_cli.inference.precision import GOAL, GROWTH_GOAL, Precision, measure_precision
-from glfm_cli.inference.run import Plan
+from glfm_cli.inference.run import Plan, Stop
+from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.model import Pairs
 from glfm_cli.streams import CELLS, Streams
 
@@ -66,3 +67,27 @@ def chain_count(
     """Return what says how many chains a run takes, None where that is fixed."""
     fixed = goal is None and plan.most_chains is None
     return None if fixed else ChainCount(plan, data, goal, recalibrated)
+
+
+def unless_interrupted(recalibrated: Recalibrated, stop: Stop) -> Recalibrated:
+    """Return what recalibrates draws, but leaves them as they are at the first Ctrl-C of a run.
+
+    stop : of the run, which then has ended
+    """
+
+    def either(posterior: Posterior) -> Posterior:
+        try:
+            return recalibrated(posterior)
+        except KeyboardInterrupt:
+            if stop.reason == "interrupted":
+                raise
+            stop.reason = "interrupted"
+            return posterior
+
+    return either
+
+
+def uncorrected(posterior: Posterior) -> str:
+    """Return what to say of draws whose recalibration did not come about."""
+    models = ", and models are not weighted" * isinstance(posterior.model, Candidates)
+    return f"interrupted before observed cells were forecast: no interval is recalibrated{models}"

@@ -76,6 +76,11 @@ class Stop:
     reason: str | None = None  # "interrupted" or "time limit"
     _event: threading.Event = field(default_factory=threading.Event)
 
+    @classmethod
+    def after(cls, seconds: float | None) -> Stop:
+        """Return what ends a run so many seconds from now."""
+        return cls(None if seconds is None else time.monotonic() + seconds)
+
     def interrupt(self) -> None:
         """Ask every chain to end after its current sweep."""
         self.reason = self.reason or "interrupted"

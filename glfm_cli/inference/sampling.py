@@ -169,7 +169,7 @@ def sample(
         NumericalError: the model's numbers broke down.
     """
     began = time.monotonic()
-    stop = stop or Stop(deadline=None if time_limit is None else began + time_limit)
+    stop = stop or Stop.after(time_limit)
     watching, keeping = observer or Quiet(), keeper or InMemory()
     if problem.model.kind == "ascent":
         if runner is not None:
