@@ -50,6 +50,12 @@ def test_draws_are_used_without_correction(sample_data: Path, options: dict[str,
     assert all(np.isfinite(part.marginal.sd).all() for part in done.columns)
 
 
+def test_a_run_of_too_few_draws_for_a_correction_says_nothing_of_it(sample_data: Path) -> None:
+    data = sample_data / "airquality.csv", sample_data / "airquality.types.yaml"
+    done = impute(*data, model="glfm", chains=1, warmup=2, draws=2, threads=1)
+    assert not any("recalibrated" in text for text in done.warnings)
+
+
 def test_the_second_ctrl_c_of_a_run_is_raised() -> None:
     def interrupted(posterior: Any) -> Any:
         raise KeyboardInterrupt
