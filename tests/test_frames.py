@@ -192,9 +192,10 @@ def test_a_column_alone_is_no_table(kind: str) -> None:
 
 
 def test_what_becomes_a_table_is_told_how() -> None:
-    with pytest.raises(GlfmError) as caught:
-        impute({"x": [1.0, None]}, TYPES)
-    assert "pandas.DataFrame(data)" in str(caught.value.hint)
+    for named in ({"x": [1.0, None]}, [{"x": 1.0}, {"x": None}], np.zeros(2, [("x", "f8")])):
+        with pytest.raises(GlfmError) as caught:
+            impute(named, TYPES)
+        assert "pandas.DataFrame(data)" in str(caught.value.hint)
     with pytest.raises(GlfmError) as caught:
         impute(_polars(TABLE).lazy(), TYPES)
     assert "data.collect()" in str(caught.value.hint)

@@ -150,7 +150,9 @@ def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
             "the data",
             value=f"an array of shape {matrix.shape}",
             expected="a 2D array, rows by columns",
-            hint="Reshape your data: a single column by `data.reshape(-1, 1)`.",
+            hint="Give `pandas.DataFrame(data)`."
+            if matrix.dtype.names or (matrix.size and isinstance(matrix.flat[0], Mapping))
+            else "Reshape your data: a single column by `data.reshape(-1, 1)`.",
         )
     if _is_numeric(matrix.dtype):
         return table_of_numbers(matrix)
