@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import threading
 from collections.abc import Iterator
@@ -18,25 +19,32 @@ class _Hold:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._users = 0
-        self._before: list[tuple[ThreadpoolController, int]] = []
+        self._users: set[object] = set()
+        self._before: list[tuple[ThreadpoolController, int]] = []  # while it is held
 
-    def take(self) -> None:
+    def take(self, user: object) -> None:
         importlib.import_module("scipy.linalg")  # a library loaded later would escape the limit
         with self._lock:
-            self._users += 1
-            if self._users == 1:
-                found = ThreadpoolController().select(user_api="blas").lib_controllers
-                self._before = [(library, library.num_threads) for library in found]
-                for library, _ in self._before:
+            self._users.add(user)
+            if not self._before:
+                before = [(library, library.num_threads) for library in _libraries()]
+                for library, _ in before:
                     _set(library, 1)
+                self._before = before  # last: Ctrl-C may come at any point
 
-    def leave(self) -> None:
+    def leave(self, user: object) -> None:
         with self._lock:
-            self._users -= 1
-            if self._users == 0:
+            self._users.discard(user)
+            if not self._users:
                 for library, before in self._before:
                     _set(library, before)
+                self._before = []
+
+
+@functools.cache  # to look for them takes milliseconds
+def _libraries() -> list[ThreadpoolController]:
+    """Return the libraries of BLAS that this process has loaded."""
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def _set(library: ThreadpoolController, threads: int) -> None:
@@ -56,8 +64,9 @@ _HOLD = _Hold()
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread until every such context of this process has ended."""
-    _HOLD.take()
+    user = object()
     try:
+        _HOLD.take(user)
         yield
     finally:
-        _HOLD.leave()
+        _HOLD.leave(user)
