@@ -13,9 +13,10 @@ and `members` are rows. Each row is left out of as many of the T trees of a colu
 hash of a seed and the row says of which, so that it needs no memory.
 """
 
-from libc.stdint cimport uint64_t
+import numpy as np
+
+from libc.stdint cimport uint32_t, uint64_t
 from numpy.random cimport bitgen_t
-from numpy.random.c_distributions cimport random_interval, random_standard_uniform
 
 from glfm_cli._kernels._variates cimport bitgen_of
 
@@ -23,6 +24,12 @@ cdef enum:
     PATIENCE = 8  # thresholds of a column that are tried, until both sides have members enough
     BYTES = 8  # of a register, each of which counts
     BYTE = 255  # at most
+    ABREAST = 4  # rows that go down a tree together
+
+
+cdef inline Py_ssize_t below(uint64_t bits, Py_ssize_t n) noexcept nogil:
+    """Return a number below n, uniform but for n / 2^32, by the lower 32 random bits. O(1)."""
+    return <Py_ssize_t> ((<uint64_t> <uint32_t> bits * <uint64_t> n) >> 32)
 
 
 cdef inline bint sees(
@@ -136,9 +143,9 @@ cdef bint ask(
 
     O(1), and O(n) where the two are alike.
     """
-    cdef Py_ssize_t i, j = <Py_ssize_t> random_interval(bitgen, n - 1)
-    cdef double first = x[members[j]], other, low, high
-    cdef Py_ssize_t start = <Py_ssize_t> random_interval(bitgen, n - 1)
+    cdef uint64_t bits = bitgen.next_uint64(bitgen.state)
+    cdef Py_ssize_t i, start = below(bits, n)
+    cdef double first = x[members[below(bits >> 32, n)]], other, low, high
     for i in range(start, start + n):
         other = x[members[i if i < n else i - n]]
         if other != first:
@@ -256,7 +263,7 @@ def grow(
                     for i in range(P):
                         if asked == tries:
                             break
-                        j = i + <Py_ssize_t> random_interval(bitgen, P - 1 - i)
+                        j = i + below(bitgen.next_uint64(bitgen.state), P - i)
                         held = pool[j]
                         pool[j] = pool[i]
                         pool[i] = held
@@ -302,6 +309,7 @@ cdef class ColumnTrees:
     cdef const float[::1] threshold
     cdef uint64_t seed
     cdef Py_ssize_t left_out
+    cdef int[::1] who, where               # (n,) scratch: rows that hear a tree, their leaves
 
     def __init__(
         self,
@@ -321,12 +329,44 @@ cdef class ColumnTrees:
         self.z, self.nominal, self.rows, self.own, self.y = z, nominal, rows, own, y
         self.root, self.seed, self.left_out = root, seed, left_out
         self.feature, self.threshold, self.child, self.members = feature, threshold, child, members
+        self.who, self.where = np.empty((2, rows.shape[0]), dtype=np.intc)
 
     cdef inline bint hears(self, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
         """Return whether row i hears tree t: all, but a donor those that have not seen it. O(1)."""
         return self.own[i] < 0 or self.left_out == 0 or not sees(
             self.seed, self.own[i], t, self.root.shape[0], self.left_out
         )
+
+    cdef Py_ssize_t reach(self, Py_ssize_t t) noexcept nogil:
+        """Fill which rows hear tree t, and which leaves they reach; return how many. O(n depth).
+
+        A step waits for memory: some rows take theirs together.
+        """
+        cdef Py_ssize_t i, k, f, at, n = 0
+        cdef Py_ssize_t[ABREAST] node, row
+        cdef bint left, moved
+        for i in range(self.rows.shape[0]):
+            self.who[n] = <int> i
+            n += self.hears(i, t)
+        i = 0
+        while i + ABREAST <= n:
+            for k in range(ABREAST):
+                node[k], row[k] = self.root[t], self.rows[self.who[i + k]]
+            moved = True
+            while moved:
+                moved = False
+                for k in range(ABREAST):
+                    at = node[k]
+                    f = self.feature[at]
+                    if f >= 0:
+                        left = goes_left(self.z[f, row[k]], self.threshold[at], self.nominal[f])
+                        node[k], moved = self.child[at] + (0 if left else 1), True
+            for k in range(ABREAST):
+                self.where[i + k] = <int> node[k]
+            i += ABREAST
+        for i in range(i, n):
+            self.where[i] = <int> self.leaf(self.who[i], t)
+        return n
 
     cdef inline Py_ssize_t size(self, Py_ssize_t leaf) noexcept nogil:
         """Return how many members a leaf has. O(1)."""
@@ -359,16 +399,13 @@ def fill_moments(
     (members at it + weight at_atom) / (members + weight); and how many trees are heard: all, but
     of a row that is a donor itself those that have not seen it. O(n T (depth + leaf)).
     """
-    cdef Py_ssize_t i, j, t, leaf, T = of.root.shape[0]
+    cdef Py_ssize_t i, j, k, t, leaf, T = of.root.shape[0]
     cdef double x, away, number, beside, mean, square, heard
     with nogil:
-        for i in range(of.rows.shape[0]):
-            for j in range(5):
-                out[i, j] = 0.0
-            for t in range(T):
-                if not of.hears(i, t):
-                    continue
-                leaf = of.leaf(i, t)
+        out[:] = 0.0
+        for t in range(T):
+            for k in range(of.reach(t)):
+                i, leaf = of.who[k], of.where[k]
                 number = beside = mean = square = 0.0
                 for j in range(of.child[leaf], of.child[leaf] + of.size(leaf)):
                     if of.members[j] == of.own[i]:
@@ -389,6 +426,7 @@ def fill_moments(
                 out[i, 2] += away * (mean - out[i, 0])
                 out[i, 1] += (square + weight * variance) / (beside + weight)
                 out[i, 3] += (number - beside + weight * at_atom) / (number + weight)
+        for i in range(of.rows.shape[0]):
             for j in range(1, 4):
                 out[i, j] /= out[i, 4]
 
@@ -403,17 +441,14 @@ def fill_levels(
 
     Trees are heard as by `fill_moments`. O(n T (depth + leaf + R)).
     """
-    cdef Py_ssize_t i, j, r, t, leaf, n, T = of.root.shape[0], R = prior.shape[0]
-    cdef double each, heard
+    cdef Py_ssize_t i, j, k, r, t, leaf, n, T = of.root.shape[0], R = prior.shape[0]
+    cdef double each
+    cdef double[::1] heard = np.zeros(of.rows.shape[0])
     with nogil:
-        for i in range(of.rows.shape[0]):
-            for r in range(R):
-                p[i, r] = 0.0
-            heard = 0.0
-            for t in range(T):
-                if not of.hears(i, t):
-                    continue
-                leaf = of.leaf(i, t)
+        p[:] = 0.0
+        for t in range(T):
+            for k in range(of.reach(t)):
+                i, leaf = of.who[k], of.where[k]
                 n = 0
                 for j in range(of.child[leaf], of.child[leaf] + of.size(leaf)):
                     n += of.members[j] != of.own[i]
@@ -423,9 +458,10 @@ def fill_levels(
                         p[i, <Py_ssize_t> of.y[of.members[j]]] += each
                 for r in range(R):
                     p[i, r] += weight * prior[r] * each
-                heard += 1.0
+                heard[i] += 1.0
+        for i in range(of.rows.shape[0]):
             for r in range(R):
-                p[i, r] /= heard
+                p[i, r] /= heard[i]
 
 
 def draw_cells(
@@ -439,12 +475,14 @@ def draw_cells(
     Trees are heard as by `fill_moments`. O(n (T + depth)).
     """
     cdef Py_ssize_t i, j, t, leaf, T = of.root.shape[0]
+    cdef uint64_t bits
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
         for i in range(of.rows.shape[0]):
-            t = <Py_ssize_t> random_interval(bitgen, T - 1)
+            bits = bitgen.next_uint64(bitgen.state)
+            t = below(bits, T)
             while not of.hears(i, t):
                 t = (t + 1) % T
             leaf = of.leaf(i, t)
-            j = <Py_ssize_t> random_interval(bitgen, of.size(leaf) - 1)
-            z[d, of.rows[i]] = of.y[of.members[of.child[leaf] + j]]
+            j = of.child[leaf] + below(bits >> 32, of.size(leaf))
+            z[d, of.rows[i]] = of.y[of.members[j]]

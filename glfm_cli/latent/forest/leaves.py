@@ -10,8 +10,8 @@ two is the mean square error of infinitely many.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from glfm_cli.latent.forest.trees import FEWEST, grow, law, targets
 from glfm_cli.links.law import NormalMixture, Probabilities
 
 USUAL = 3
-SIZES = (USUAL, 1, 10)
+SIZES = (USUAL, 1, 10)  # the first is that by which lines are compared
 SETTLED = 3  # turns through the columns, after which the cells are no more those of the start
 FORESTS = 4
 TREES, LEFT_OUT = 4, 1  # of each forest, and how many of these do not see a row
@@ -47,17 +47,19 @@ def best_way(
         lines.append(Lines.fit(z, seen, kinds, [d], rng))
     if config.linear == "always":
         lines = lines[-1:]
-    sizes, least = (config.least,) if config.least else SIZES, config.least or USUAL
+    sizes = (config.least,) if config.least else SIZES
     config = replace(config, rows=min(config.rows, ROWS))
 
-    def lowest(ways: Sequence[tuple[int, Lines]]) -> tuple[int, Lines]:
-        errors = [error_of_many(z, seen, kinds, d, rows, *way, config, rng) for way in ways]
-        return ways[int(np.argmin(errors))]
+    @cache
+    def error(size: int, line: int) -> float:
+        return error_of_many(z, seen, kinds, d, rows, size, lines[line], config, rng)
 
-    line = lines[0] if len(lines) == 1 else lowest([(least, line) for line in lines])[1]
+    line, least = 0, sizes[0]
+    if len(lines) > 1:
+        line = min(range(len(lines)), key=lambda line: error(least, line))
     if len(sizes) > 1:
-        least = lowest([(size, line) for size in sizes])[0]
-    return least, bool(line.place[d] >= 0)
+        least = min(sizes, key=lambda size: error(size, line))
+    return least, bool(lines[line].place[d] >= 0)
 
 
 def error_of_many(
