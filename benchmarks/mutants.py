@@ -1320,7 +1320,7 @@ MUTANTS = {
         "latent/forest/leaves.py", "(total**2 - squares) / pairs", "squares / FORESTS", LEAVES
     ),
     "leaves that forecast worst": Mutant(
-        "latent/forest/leaves.py", "np.argmin(errors)", "np.argmax(errors)", LEAVES
+        "latent/forest/leaves.py", "least = min(sizes", "least = max(sizes", LEAVES
     ),
     "leaves chosen by cells that trees have seen": Mutant(
         "latent/forest/leaves.py",

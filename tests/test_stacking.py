@@ -95,8 +95,8 @@ def test_a_chain_is_the_one_that_its_model_would_make(problem: Problem) -> None:
 def test_candidates_search_unless_told_not_to_as_by_a_quick_effort() -> None:
     length = {"warmup": 30, "draws": 5, "thin": 2, "chains": 2}
     settings = {"glfm": 1, "forest": 1, "linear": 0}
-    x = np.linspace(0.0, 1.0, 150)  # of which trees make most with leaves of one member
-    u, e = np.random.default_rng(2).standard_normal((2, 150))
+    x = np.linspace(0.0, 1.0, 400)  # of which trees make most with leaves of one member
+    u, e = np.random.default_rng(2).standard_normal((2, 400))
     v = np.where(x < 0.1, np.nan, u + 0.1 * e)  # which a line forecasts better than trees
     table = pa.table({"x": x, "y": np.where(x > 0.9, np.nan, np.sin(9.0 * x)), "u": u, "v": v})
     types = {"columns": dict.fromkeys("xyuv", "real")}
