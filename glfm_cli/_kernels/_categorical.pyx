@@ -37,6 +37,8 @@ cdef extern from "_normal.h" nogil:
     double glfm_below_largest(int R, int T, const double* e, double t, double scale,
                               const double* node, const double* weight, double* ratio,
                               double* below) noexcept
+    void glfm_modes(int R, const double* e, const double* winner, double tolerance, double* t,
+                    double* curvature) noexcept
 
 cdef enum:
     TOGETHER = 256  # cells that are drawn together
@@ -139,56 +141,100 @@ def fill_means_of_largest(
     const Py_ssize_t[::1] slot,     # in (R,)
     const double[::1] nodes,        # in (16,) of Gauss-Hermite quadrature
     const double[::1] weights,      # in (16,) over their density
-    double[::1] scratch,            # scratch (19 R,)
+    double[::1] scratch,            # scratch (35 R,)
     double[:, :, ::1] mean,         # out (H, n, R - 1)
     double[:, ::1] log_z,           # out (H, n)
 ):
     """Fill E[u | which is the largest] and the log probability of that, u ~ N(eta, I).
 
-    By quadrature over the largest utility, centred at its mode. O(H n R nodes).
+    The difference of two is normal; of more by quadrature over the largest, centred at its mode.
+    O(H n R nodes).
     """
-    cdef Py_ssize_t h, i, j, T, R = slot.shape[0]
-    cdef double* e = &scratch[0]
-    cdef double* s = &scratch[R]
-    cdef double* below = &scratch[2 * R]
-    cdef double* ratio = &scratch[3 * R]
-    cdef double t, v, scale, slope, curvature, least, total
+    cdef Py_ssize_t h
     with nogil:
-        for j in range(R):
-            s[j] = 1.0
         for h in range(eta.shape[0]):
-            for i in range(eta.shape[1]):
-                T = winner[i]
-                for j in range(R):
-                    e[j] = eta[h, i, slot[j]] if slot[j] >= 0 else 0.0
+            if slot.shape[0] == 2:
+                fill_larger(winner, eta[h], slot, mean[h], log_z[h])
+            else:
+                fill_largest(winner, eta[h], slot, nodes, weights, &scratch[0], mean[h], log_z[h])
+
+
+cdef void fill_larger(
+    const Py_ssize_t[::1] winner, const double[:, ::1] eta, const Py_ssize_t[::1] slot,
+    double[:, ::1] mean, double[::1] log_z
+) noexcept nogil:
+    """Do as fill_means_of_largest for each row of two utilities."""
+    cdef Py_ssize_t i, j, T
+    cdef double[2] e
+    cdef double ahead, v
+    for i in range(eta.shape[0]):
+        T = winner[i]
+        for j in range(2):
+            e[j] = eta[i, slot[j]] if slot[j] >= 0 else 0.0
+        ahead = INV_SQRT_2 * (e[T] - e[1 - T])
+        v = INV_SQRT_2 * mills(ahead)
+        log_z[i] = log_ndtr(ahead)
+        for j in range(2):
+            if slot[j] >= 0:
+                mean[i, slot[j]] = e[j] + (v if j == T else -v)
+
+
+cdef void fill_largest(
+    const Py_ssize_t[::1] winner, const double[:, ::1] eta, const Py_ssize_t[::1] slot,
+    const double[::1] nodes, const double[::1] weights, double* scratch,
+    double[:, ::1] mean, double[::1] log_z
+) noexcept nogil:
+    """Do as fill_means_of_largest for each row, modes of CELLS rows together."""
+    cdef Py_ssize_t start = 0, i, j, c, T, n = eta.shape[0], R = slot.shape[0]
+    cdef double* e = scratch
+    cdef double* s = scratch + R
+    cdef double* below = scratch + 2 * R
+    cdef double* ratio = scratch + 3 * R
+    cdef double* means = scratch + (3 + NODES) * R
+    cdef double[CELLS] won, modes, curvatures
+    cdef double t, v, scale, slope, curvature, least, total
+    for j in range(R):
+        s[j] = 1.0
+    while start < n:
+        for c in range(CELLS):
+            i = min(start + c, n - 1)
+            won[c] = winner[i]
+            for j in range(R):
+                means[j * CELLS + c] = eta[i, slot[j]] if slot[j] >= 0 else 0.0
+        glfm_modes(<int> R, means, won, CENTRED, modes, curvatures)
+        for i in range(start, min(start + CELLS, n)):
+            c, T = i - start, winner[i]
+            t, curvature, least = modes[c], curvatures[c], INFINITY
+            for j in range(R):
+                e[j] = means[j * CELLS + c]
+                least = min(least, t - e[j])
+            if least > NEAR:
+                scale = sqrt(2.0 / (1.0 + curvature))
+                log_z[i] = 0.0
+                total = glfm_below_largest(<int> R, <int> T, e, t, scale, &nodes[0], &weights[0],
+                                           ratio, below)
+            else:
                 t = mode(e, s, R, T, CENTRED, &slope, &curvature)
                 scale = sqrt(2.0 / (1.0 + curvature))
-                log_z[h, i] = -0.5 * (t - e[T]) * (t - e[T]) - LOG_SQRT_2PI
-                least = INFINITY
-                for j in range(R):
-                    least = min(least, t - e[j])
-                if least > NEAR:
-                    total = glfm_below_largest(<int> R, <int> T, e, t, scale, &nodes[0], &weights[0],
-                                               ratio, below)
-                else:
-                    total = below_largest(R, T, e, t, scale, &nodes[0], &weights[0], ratio, below,
-                                          &log_z[h, i])
-                log_z[h, i] += log(total * scale)
-                v = 0.0  # by how much the largest lies above its mean, the others below theirs
-                for j in range(R):
-                    below[j] /= total
-                    v += below[j]
-                below[T] = -v
-                for j in range(R):
-                    if slot[j] >= 0:
-                        mean[h, i, slot[j]] = e[j] - below[j]
+                total = below_largest(R, T, e, t, scale, &nodes[0], &weights[0], ratio, below,
+                                      &log_z[i])
+            log_z[i] += log(total * scale) - 0.5 * (t - e[T]) * (t - e[T]) - LOG_SQRT_2PI
+            v = 0.0  # by how much the largest lies above its mean, the others below theirs
+            for j in range(R):
+                below[j] /= total
+                v += below[j]
+            below[T] = -v
+            for j in range(R):
+                if slot[j] >= 0:
+                    mean[i, slot[j]] = e[j] - below[j]
+        start += CELLS
 
 
 cdef double below_largest(
     Py_ssize_t R, Py_ssize_t T, const double* e, double t, double scale, const double* nodes,
     const double* weights, double* ratio, double* below, double* log_z
 ) noexcept nogil:
-    """Do as glfm_below_largest wherever utilities lie, but for a factor that goes to log_z."""
+    """Do as glfm_below_largest wherever utilities lie, but for a factor whose log log_z is."""
     cdef double[NODES] logs
     cdef double v, x, pdf, product, total = 0.0, top = -INFINITY
     cdef Py_ssize_t j, k
@@ -219,7 +265,7 @@ cdef double below_largest(
         total += v
         for j in range(R):
             below[j] += v * ratio[k * R + j]
-    log_z[0] += top
+    log_z[0] = top
     return total
 
 

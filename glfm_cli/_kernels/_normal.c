@@ -6,6 +6,7 @@
 #include "_vector.h"
 
 #define BLOCK 512      /* mantissas below 2 whose product cannot overflow */
+#define MOST_PASSES 60
 #define FARTHEST 12.0  /* from here on a tail is nothing beside one within GLFM_FAR */
 #define LOG2E 1.4426950408889634
 #define LN2_HIGH 0.693147180369123816490
@@ -440,4 +441,41 @@ GLFM_WIDE double glfm_below_largest(int R, int T, const double *e, double t, dou
             below[j] += value[k] * ratio[(size_t)j * GLFM_CELLS + k];
     }
     return total;
+}
+
+GLFM_WIDE void glfm_modes(int R, const double *e, const double *winner, double tolerance, double *t,
+                          double *curvature)
+{
+    double own[GLFM_CELLS], slope[GLFM_CELLS], largest = INFINITY;
+    for (int i = 0; i < GLFM_CELLS; i++) {
+        own[i] = e[(size_t)winner[i] * GLFM_CELLS + i];
+        t[i] = own[i];
+    }
+    for (int j = 0; j < R; j++)
+        for (int i = 0; i < GLFM_CELLS; i++)
+            t[i] = t[i] > e[(size_t)j * GLFM_CELLS + i] ? t[i] : e[(size_t)j * GLFM_CELLS + i];
+    for (int pass = 0; pass < MOST_PASSES && largest >= tolerance; pass++) {
+        for (int i = 0; i < GLFM_CELLS; i++)
+            slope[i] = curvature[i] = 0.0;
+        for (int j = 0; j < R; j++) {
+            const double *mean = e + (size_t)j * GLFM_CELLS;
+#pragma omp simd
+            for (int i = 0; i < GLFM_CELLS; i++) {
+                double x = t[i] - mean[i], z = distance(x), phi = density(z), m = mills(z);
+                double p = x < 0.0 ? phi * m : 1.0 - phi * m, pull = phi / p, bend = pull * (x + pull);
+                double beaten = winner[i] == (double)j ? 0.0 : 1.0;
+                bend = bend > 0.0 ? bend : 0.0;
+                bend = bend < 1.0 ? bend : 1.0;
+                slope[i] += beaten * pull;
+                curvature[i] += beaten * bend;
+            }
+        }
+        largest = 0.0;
+        for (int i = 0; i < GLFM_CELLS; i++) {
+            double gap = slope[i] - (t[i] - own[i]), size = gap < 0.0 ? -gap : gap;
+            largest = size > largest ? size : largest;
+            if (size >= tolerance)
+                t[i] += gap / (1.0 + curvature[i]);
+        }
+    }
 }

@@ -27,6 +27,6 @@ def expect_largest(winner: Array, eta: Array, slot: Array) -> tuple[Array, Array
     """
     each = np.ascontiguousarray(eta).reshape(-1, *eta.shape[-2:])
     mean, log_z = np.empty_like(each), np.empty(each.shape[:2])
-    scratch = np.empty((3 + NODES.size) * slot.size)
+    scratch = np.empty((3 + 2 * NODES.size) * slot.size)
     fill_means_of_largest(winner, each, slot, NODES, WEIGHTS, scratch, mean, log_z)
     return mean.reshape(eta.shape), log_z.reshape(eta.shape[:-1])
