@@ -462,8 +462,8 @@ GLFM_WIDE void glfm_modes(int R, const double *e, const double *winner, double t
 #pragma omp simd
             for (int i = 0; i < GLFM_CELLS; i++) {
                 double x = t[i] - mean[i], z = distance(x), phi = density(z), m = mills(z);
-                double p = x < 0.0 ? phi * m : 1.0 - phi * m, pull = phi / p, bend = pull * (x + pull);
-                double beaten = winner[i] == (double)j ? 0.0 : 1.0;
+                double p = x < 0.0 ? phi * m : 1.0 - phi * m, beaten = winner[i] == (double)j ? 0.0 : 1.0;
+                double pull = x < -FARTHEST ? -x - 1.0 / x : phi / p, bend = pull * (x + pull);
                 bend = bend > 0.0 ? bend : 0.0;
                 bend = bend < 1.0 ? bend : 1.0;
                 slope[i] += beaten * pull;

@@ -71,8 +71,7 @@ void glfm_level_probabilities(int R, int n_nodes, const double *low, const doubl
 
 /* t near the modes of -(t - e_T)^2 / 2 + sum_{j != T} log Phi(t - e_j) of GLFM_CELLS cells, with minus the
    sum's second derivative there, by Newton's method until no gap of t's equation is above the tolerance: on an
-   increasing concave function, from below, it needs no bracket. e is (R, GLFM_CELLS), T what `winner` says. Of use
-   only where no t - e_j is below GLFM_FAR. */
+   increasing concave function, from below, it needs no bracket. e is (R, GLFM_CELLS), T what `winner` says. */
 void glfm_modes(int R, const double *e, const double *winner, double tolerance, double *t, double *curvature);
 
 /* Sum over GLFM_CELLS nodes x_k of weight[k] exp((t - e_T)^2 / 2 - (u_k - e_T)^2 / 2) prod_{j != T} Phi(u_k - e_j),

@@ -1,6 +1,7 @@
 """Normal utilities of which it is known which is the largest: their means, its probability.
 
-By quadrature over the largest, centred at its mode: relative errors below 1e-8.
+Of more than two by quadrature over the largest, centred near its mode: errors of means below 2e-7
+of three utilities, 3e-6 of six, 4e-5 of twelve.
 [Girolami and Rogers 2006]
 """
 
