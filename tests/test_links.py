@@ -135,6 +135,33 @@ def test_many_counts_are_summed_as_well_as_few(seed: int) -> None:
     np.testing.assert_allclose(got, [integral(link, e, 0.5) for e in eta], rtol=1e-6, atol=1e-6)
 
 
+def test_narrow_laws_far_apart_are_integrated_each_where_it_is(seed: int) -> None:
+    """Farther apart than common nodes reach: means and variances follow the slope of the map."""
+    rng = np.random.default_rng(seed)
+    link = link_of(np.exp(rng.normal(size=300)), REAL, transform=Transform.LOG)
+    eta, sd = np.append(rng.uniform(-3.0, 3.0, 60), [-3.0, 3.0]), 1e-4
+    mass, first, second = link.standard_moments(eta, sd**2, {})
+    np.testing.assert_allclose(mass, 1.0)
+    np.testing.assert_allclose(first, link.standard(link.value(eta)), atol=1e-6)
+    slope = (link.value(eta + sd) - link.value(eta - sd)) / (2.0 * sd * link.scale)
+    np.testing.assert_allclose(second - first**2, (slope * sd) ** 2, rtol=1e-3, atol=1e-11)
+
+
+def test_many_counts_have_the_width_of_their_steps(seed: int) -> None:
+    """Counts too many to be summed one by one, of a law hardly wider than a step."""
+    x = np.random.default_rng(seed).integers(0, 4_000, 300)
+    link = link_of(x, COUNT, transform=Transform.NONE)
+    sd = 1.2 * float(np.diff(link.cut(np.array([3_000.0, 3_001.0])))[0])
+    eta = link.margin.to_latent(np.array([2_500.0, 3_620.2, 3_650.9]))
+    _, first, second = link.standard_moments(eta, sd**2, {})
+    count = np.arange(4_100.0)
+    p = np.diff(ndtr((link.cut(np.arange(4_101.0)) - eta[:, None]) / sd), axis=1)
+    exact = p @ count
+    np.testing.assert_allclose(link.center + link.scale * first, exact, atol=1e-5)
+    spread = np.sum(p * (count - exact[:, None]) ** 2, axis=1)
+    np.testing.assert_allclose((second - first**2) * link.scale**2, spread, rtol=1e-4)
+
+
 @pytest.mark.parametrize("transform", [Transform.NONE, Transform.RANK])
 def test_clamped_values_have_the_law_of_values_cut_off(transform: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -34,7 +34,8 @@ TABLE_STEPS = 8
 # Its steps in log sd, which the moments follow smoothly.
 TABLE_LOG_STEP = 0.08
 ALIKE = 1e-12  # spread of log sd, below which a table has one
-BAND = 2.0  # largest sd over the smallest of rows that share nodes and a table
+BAND = 2.0  # largest sd over the smallest of rows that share nodes and a table,
+SPAN = 1000.0  # and how many of these sds they lie apart at most, for MOST_PANELS to be enough
 TOGETHER = 128  # rows that are integrated at a time, next to one another
 
 
@@ -143,18 +144,26 @@ def tabulate(compute: Callable[[Array, Array], Array], eta: Array, sd: Array) ->
     """Return compute(eta, sd) (n, 2), by tables where that needs fewer evaluations.
 
     Interpolated in eta when one sd serves all rows, in eta and log sd otherwise. Nodes and tables
-    are as narrow as the smallest sd asks for, so rows of much larger ones have their own.
+    are as narrow as the smallest sd asks for, so rows of much larger ones, or far away, have their
+    own.
     """
-    band = np.floor(np.log(sd / sd.min()) / np.log(BAND))
     out = np.empty((eta.size, 2))
-    for one in np.unique(band):
-        rows = np.flatnonzero(band == one)
-        out[rows] = _of_band(compute, eta[rows], sd[rows])
+    for band in _groups(np.floor(np.log(sd / sd.min()) / np.log(BAND))):
+        place = (eta[band] - eta[band].min()) / (SPAN * sd[band].min())
+        for near in _groups(np.floor(place)):
+            rows = band[near]
+            out[rows] = _of_band(compute, eta[rows], sd[rows])
     return out
 
 
+def _groups(key: Array) -> list[Array]:
+    """Return the rows of each different key (n,), in their order."""
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+
+
 def _of_band(compute: Callable[[Array, Array], Array], eta: Array, sd: Array) -> Array:
-    """Return what `tabulate` does, of rows whose sd are alike."""
+    """Return what `tabulate` does, of rows near one another whose sd are alike."""
     least, most = float(sd.min()), float(sd.max())
     low, high = float(eta.min()), float(eta.max())
     step = least / TABLE_STEPS
