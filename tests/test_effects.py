@@ -73,6 +73,19 @@ def test_slice_sampling_has_the_law_that_it_is_given(seed: int) -> None:
     assert abs(np.std(found[50:]) - 0.2) < 0.02
 
 
+def test_brackets_that_must_not_grow_further_leave_the_law_as_it_is(seed: int) -> None:
+    """Of a law wider than all steps of a bracket together: 4,000 chains that begin with it."""
+    rng, width = np.random.default_rng(seed), 30.0
+    at = width * rng.random(4_000)
+
+    def log_density(x: float) -> float:
+        return 0.0 if 0.0 < x < width else -np.inf
+
+    for _ in range(3):
+        at = np.array([slice_draw(log_density, x, rng) for x in at])
+    assert kstest(at / width, "uniform").pvalue > 1e-3
+
+
 @pytest.mark.parametrize("slopes", [False, True])
 def test_the_mean_of_intercepts_keeps_its_prior_and_that_of_both_sides(
     slopes: bool, seed: int

@@ -16,8 +16,9 @@ from glfm_cli.latent.iqgme import (
     LabelLaw,
     label_law,
 )
-from glfm_cli.latent.iqgme.gibbs import draw_common_rate
+from glfm_cli.latent.iqgme.gibbs import _scatter, draw_common_rate, start_gibbs
 from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.seen_law import SeenLaw
 from tests.iqgme_problems import Array, Patience, above, choices, signs, steps
 
 CONFIG = IqgmeConfig(experts=6, sweeps=240, draws=20)
@@ -144,3 +145,26 @@ def test_draws_of_utilities_have_the_moments_of_their_law(seed: int) -> None:
         mean = largest.expect(np.arange(1), eta[None, None])[0][0, 0]
         t = largest.draw(np.arange(n), np.tile(eta, (n, 1)), rng)
         assert np.allclose(t.mean(axis=0), mean, atol=0.03)
+
+
+def test_gaps_are_scattered_by_the_precision_of_all_that_tells_of_them(seed: int) -> None:
+    """Right-hand sides have noise of covariance Q = A + w w' + N, w w' of rows with a label."""
+    n, rng = 20_000, np.random.default_rng(seed)
+    known, none, N = np.zeros((n, 2), dtype=bool), np.zeros((n, 2)), np.array([5.0, 0.0])
+    label, noise = signs(np.ones(n, dtype=bool)), np.array([0.3, 0.0])
+    rows = KnownRows(none, known, label, np.arange(n) % 2 == 0, noise, none, np.tile(N, (n, 1)))
+    config = IqgmeConfig(experts=2)
+    state = start_gibbs(rows, Prior.of(config, 2), config, rng)
+    law = SeenLaw.of(state.q, rows.noise)
+    drawn = {True: [], False: []}
+    for block in rows.blocks:
+        linear = np.zeros((2, block.rows.size, 2))
+        _scatter(state, block, law, linear, rng)
+        for labelled in (True, False):
+            drawn[labelled].append(linear[:, rows.labelled[block.rows] == labelled])
+    for labelled, parts in drawn.items():
+        for h, own in enumerate(np.concatenate(parts, axis=1)):
+            w = labelled * state.q.mw[h, 0, :2]
+            Q = law.A[h] + np.outer(w, w) + np.diag(N)
+            error = np.sqrt((np.outer(np.diag(Q), np.diag(Q)) + Q**2) / len(own))
+            assert np.all(np.abs(np.cov(own.T) - Q) < 4.5 * error)

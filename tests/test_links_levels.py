@@ -270,6 +270,47 @@ def test_threshold_update_has_the_exact_posterior(fixed: bool, seed: int) -> Non
     assert np.all(np.abs(z[moving]) < 4.5)
 
 
+class Scripted:
+    """Random numbers of tries: their steps, and how unlikely each may be."""
+
+    def __init__(self, steps: list[Any], unlikely: list[float]) -> None:
+        self.steps, self.unlikely = iter(steps), iter(unlikely)
+
+    def standard_normal(self, size: int) -> np.ndarray:
+        return np.array(next(self.steps))
+
+    def standard_exponential(self) -> float:
+        return next(self.unlikely)
+
+
+@pytest.mark.parametrize("back", [-0.6, 0.9])
+def test_a_try_of_thresholds_is_judged_from_where_the_last_has_led(back: float, seed: int) -> None:
+    x, eta = np.array([0.0, 1, 1, 2]), np.random.default_rng(seed).normal(0.5, 0.8, 4)
+    link = link_of(x, ORDINAL, 3, LinkConfig(first_threshold_fixed=False))
+
+    def log_target(first: float, gap: float) -> float:
+        """Of the first threshold and the log of what the second is above it; prior N(0, 4)."""
+        theta = np.array([first, first + np.exp(gap)])
+        cuts = np.concatenate([[-np.inf], theta, [np.inf]])
+        code = x.astype(int)
+        mass = ndtr(cuts[code + 1] - eta) - ndtr(cuts[code] - eta)
+        return float(np.log(mass).sum() - theta @ theta / 8.0 + gap)
+
+    def moved(unlikely: float) -> np.ndarray:
+        params, _ = link.start(x, np.random.default_rng(0))
+        params["thresholds"][:], params["log_step"][0] = [0.2, 1.2], 0.0
+        script: Any = Scripted([[-1.5, 0.7], [back, -0.4]], [1e9, unlikely])  # one is taken
+        link.update_params(x, eta, params, script, False)
+        return params["thresholds"]
+
+    once, twice = (-1.3, 0.7), (-1.3 + back, 0.3)
+    ratio = log_target(*twice) - log_target(*once)
+    if ratio < 0.0:
+        np.testing.assert_allclose(moved(-ratio - 1e-6), [once[0], once[0] + np.exp(once[1])])
+    after = moved(max(-ratio, 0.0) + 1e-6)
+    np.testing.assert_allclose(after, [twice[0], twice[0] + np.exp(twice[1])])
+
+
 def test_squares_of_reference_utilities_follow_their_scale(seed: int) -> None:
     link, rng = link_of([0, 1, 2, 0], CATEGORICAL, 3), np.random.default_rng(seed)
     x = np.array([0.0, 1, 2, 0])

@@ -17,8 +17,9 @@ from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.scoring import log_scores
 from glfm_cli.links.averages import LevelAverage, NumberAverage
 from glfm_cli.links.law import Probabilities, normal
-from glfm_cli.schema import ColumnType
+from glfm_cli.schema import ColumnType, Transform
 from tests.statistical.bsvd_prior import make_links
+from tests.test_links import link_of
 
 
 def test_beside_a_heap_quantiles_jump_half_way() -> None:
@@ -115,6 +116,17 @@ def test_moments_follow_a_correction(
     usual, sd = average.moments()
     assert (mean - usual) / sd == pytest.approx([moved], rel=0.06)
     assert ratio == pytest.approx([width], rel=0.03)
+
+
+def test_means_that_a_correction_moves_stay_inside_the_bounds() -> None:
+    """Of a count that is nearly surely the least: sums over a grid take off more than there is."""
+    x = np.random.default_rng(0).poisson(4.0, 300).clip(2)
+    link = link_of(x, ColumnType.COUNT, transform=Transform.NONE, bounds=(2, None))
+    average, sd = NumberAverage(link, 1, 1), 0.1
+    mean = np.full((1, 1), float(link.cut(np.array([3.0]))[0]) - 2.3 * sd)
+    average.add(normal(mean, sd**2), {}, 1.0, quantiles=True)
+    moved, _ = average.corrected(lambda F: F**0.01)
+    assert 2.0 <= moved[0] < average.moments()[0][0]
 
 
 def test_codes_of_ordered_levels_have_the_moments_of_averaged_probabilities() -> None:

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
 from glfm_cli.errors import StoreError
-from glfm_cli.inference.hidden_cells import OF_RESUMED, recalibrate, without_cells
+from glfm_cli.inference.hidden_cells import OF_RESUMED, Folded, recalibrate, without_cells
 from glfm_cli.inference.joint_draws import JointDraws, Z, _spread
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import _average, predict
@@ -204,13 +204,18 @@ def test_cells_that_would_follow_from_others_are_no_hidden_ones(
 
 def test_each_time_other_cells_are_hidden_under_other_draws(run: tuple[Problem, Posterior]) -> None:
     problem, posterior = run
-    parts = [without_cells(posterior, problem, time) for time in (0, 1)]
+    done: Folded = {}
+    parts = [without_cells(posterior, problem, time, done=done) for time in (0, 1)]
     for d, x in enumerate(problem.xs):
         first, second = (hidden[d] for _, hidden in parts)
         assert not set(first[0]) & set(second[0])
         np.testing.assert_array_equal(second[1], x[second[0]])
         share = (first[0].size + second[0].size) / np.sum(~np.isnan(x))
         assert share == pytest.approx(0.25, abs=0.08)
+    for draws in ([draw for chain in done[time][0] for draw in chain] for time in (0, 1)):
+        assert len(draws) > 1
+    first, second = ({id(d) for chain in done[time][0] for d in chain} for time in (0, 1))
+    assert not first & second
     noise = [{float(d.latent.noise[0]) for d in folded.draws()} for folded, _ in parts]
     assert not noise[0] & noise[1]
     assert [len(one) for one in noise] == [OF_RESUMED * len(posterior.chains)] * 2

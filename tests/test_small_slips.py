@@ -135,24 +135,34 @@ def test_pseudo_observations_fit_the_features_that_they_are_left_with(seed: int)
     assert stats.kstest(np.concatenate(u), "uniform").statistic < 0.015
 
 
-def test_scales_of_components_keep_their_prior(seed: int) -> None:
-    """U_ik ~ N(0, 1 / I), V_jk ~ N(0, 1 / J), s_k ~ N(0, 1 / alpha), whatever moves along x."""
-    rng, (n_rows, n_columns), K, alpha = np.random.default_rng(seed), (2, 3), 4000, 2.0
+@pytest.mark.parametrize("covariates", [(0, 0), (2, 0), (0, 1)])
+def test_scales_of_components_keep_their_prior(covariates: tuple[int, int], seed: int) -> None:
+    """U_ik ~ N(r_i . b_k, 1 / I), V_jk likewise, s_k ~ N(0, 1 / alpha), whatever moves along x."""
+    rng, shape, K, alpha = np.random.default_rng(seed), (2, 3), 4000, 2.0
+    sides, factors = [], []
+    for n, p in zip(shape, covariates, strict=True):
+        means = PriorMeans.of(rng.normal(size=(n, p)), K)
+        means.factors[:] = rng.normal(size=(p, K)) / np.sqrt(n)
+        sides.append(means)
+        factors.append(means.X @ means.factors + rng.normal(size=(n, K)) / np.sqrt(n))
     state = SimpleNamespace(
-        U=rng.normal(size=(n_rows, K)) / np.sqrt(n_rows),
-        V=rng.normal(size=(n_columns, K)) / np.sqrt(n_columns),
+        U=factors[0],
+        V=factors[1],
         s=rng.normal(size=K) / np.sqrt(alpha),
         active=np.arange(K),
         alpha=alpha,
-        of_rows=PriorMeans.of(np.empty((n_rows, 0)), K),
-        of_columns=PriorMeans.of(np.empty((n_columns, 0)), K),
-        matrix=SimpleNamespace(shape=(n_rows, n_columns)),
+        of_rows=sides[0],
+        of_columns=sides[1],
+        matrix=SimpleNamespace(shape=shape),
     )
     for _ in range(20):
         move_scales(cast(Any, state), rng)
     assert stats.kstest(state.s * np.sqrt(alpha), "norm").pvalue > 1e-3
-    for side, n in ((state.U, n_rows), (state.V, n_columns)):
-        assert stats.kstest(n * np.sum(side**2, axis=0), stats.chi2(n).cdf).pvalue > 1e-3
+    for side, means, n in zip(factors, sides, shape, strict=True):
+        around = side - means.X @ means.factors
+        for part in (around, means.factors) if means.p else (around,):
+            law = stats.chi2(len(part))
+            assert stats.kstest(n * np.sum(part**2, axis=0), law.cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(("prior_scale", "unit"), [("independent", 1.0), ("noise", 5.0)])
@@ -220,3 +230,24 @@ def test_rows_of_a_fit_that_are_hidden_in_part_do_not_start_with_their_own_bits(
     same = [np.all(p.chains[0][0].latent.bits == own[rows], axis=1).mean() for p in folded]
     assert same[0] > 0.3
     assert same[1] == 0.0
+
+
+@pytest.mark.parametrize("model", ["bsvd", "forest"])
+def test_new_rows_have_random_numbers_of_their_own_under_every_draw(model: str) -> None:
+    """Four copies of one draw, in two chains, place a row of which nothing is known apart."""
+    table = reals(40, 3, 3)
+    plan = {"chains": 1, "warmup": 3, "draws": 1, "thin": 1, "seed": 1}
+    problem, _, plan = prepare(table, Schema.from_dict(REAL), model=model, settings={}, **plan)
+    posterior = sample(problem, plan).posterior
+    ((one,),) = posterior.chains
+    copies = replace(posterior, chains=((one, one), (one, one)))
+    new = replace(problem.take(np.arange(2)), xs=tuple(np.full(2, np.nan) for _ in problem.xs))
+    name, second = {"bsvd": "left", "forest": "z"}[model], replace(copies, chains=((one, one),))
+    placed, alone = (
+        [getattr(draw.latent, name).tobytes() for draw in folded.draws()]
+        for folded in (
+            fold_in(part, new, seed=5, first=first) for part, first in ((copies, 0), (second, 1))
+        )
+    )
+    assert len(set(placed)) == 4
+    assert alone == placed[2:]
