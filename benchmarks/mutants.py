@@ -62,6 +62,9 @@ FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.p
 LINES, TWINS = "tests/test_forest_lines.py", "tests/test_forest_twins.py"
 GAP_RUNS = "tests/test_gap_runs.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
+RUBIN, MARGINALS = "tests/test_rubin.py", "tests/test_marginals.py"
+COUNT_CELLS = "tests/cli/test_impute_counts.py"
+EXPERTS = "tests/statistical/test_experts_geweke.py"
 
 MUTANTS = {
     "slopes are forecast without what goes with intercepts": Mutant(
@@ -1929,6 +1932,127 @@ MUTANTS = {
         "np.nextafter(y[y == kinds.atom[d]], np.float32(np.inf))",
         "kinds.atom[d]",
         LEAVES,
+    ),
+    "a few completed tables pooled as too few": Mutant(
+        "completion/pooling.py", "(1 + 1 / m) * q.var", "(1 + 1 / (m - 1)) * q.var", RUBIN
+    ),
+    "degrees of freedom by the share, not its square": Mutant(
+        "completion/pooling.py", "share**2 / (m - 1)", "share / (m - 1)", RUBIN
+    ),
+    "counts that vary as their rates do": Mutant(
+        "links/poisson.py",
+        "part.mean**2 * (1.0 + 1.0 / part.shape) + part.mean) / total",
+        "part.mean**2 * (1.0 + 1.0 / part.shape)) / total",
+        COUNT_CELLS,
+    ),
+    "quantiles of counts that are never 0": Mutant(
+        "links/poisson.py", "np.full(mean.size, -1.0)", "np.zeros(mean.size)", COUNT_CELLS
+    ),
+    "steps of many counts twice as wide": Mutant(
+        "links/count.py", "(1.0 / self.scale) ** 2 / 12.0", "(1.0 / self.scale) ** 2 / 6.0", MARGINS
+    ),
+    "the largest count has no room": Mutant(
+        "links/count.py", "lower, upper + 1.0)\n        center", "lower, upper)\n        center",
+        PREDICTIVE,
+    ),
+    "narrow laws that fall between common nodes": Mutant(
+        "links/expectation.py", "SPAN = 1000.0", "SPAN = 1e9", MARGINS
+    ),
+    "scores of two levels as if eta were known": Mutant(
+        "links/categorical.py",
+        "log_ndtr(sign * part.mean[:, 0] / np.sqrt(1.0 + part.variances[:, 0]))",
+        "log_ndtr(sign * part.mean[:, 0])",
+        ORDINAL,
+    ),
+    "tries of thresholds judged from the first": Mutant(
+        "links/ordinal.py", "                current = target", "                pass", ORDINAL
+    ),
+    "the curve of missing cells takes w too seriously": Mutant(
+        "links/selection.py", "rng.gamma(0.5 * n)", "rng.gamma(0.5 * n - 0.5)",
+        "tests/test_selection.py",
+    ),
+    "cells lost at random beside none that are seen": Mutant(
+        "links/selection.py", "ALWAYS_SEEN + n)", "ALWAYS_SEEN)", "tests/test_selection.py"
+    ),
+    "what chains say, noted a draw early": Mutant(
+        "links/averages.py",
+        "            self.totals += moments[:, start:end].sum(axis=1)\n"
+        "            self.marks.append(self.totals[:2].T.copy())",
+        "            self.marks.append(self.totals[:2].T.copy())\n"
+        "            self.totals += moments[:, start:end].sum(axis=1)",
+        PRECISION,
+    ),
+    "means that corrections take out of the bounds": Mutant(
+        "links/averages.py", "np.clip(moved, *self.link.value(y[[0, -1]]))", "moved", MARGINALS
+    ),
+    "chains that place new rows by the same numbers": Mutant(
+        "inference/folding.py", "Streams(seed, first + index)", "Streams(seed, first)", SLIPS
+    ),
+    "cells hidden each time under the same draws": Mutant(
+        "inference/hidden_cells.py", "chain[time % 2 :: 2] or chain", "chain[::2] or chain",
+        RECALIBRATION,
+    ),
+    "parts that stay tell the date that is hidden": Mutant(
+        "inference/hidden_cells.py", "        xs[d][np.isnan(xs[date])] = np.nan\n", "",
+        "tests/test_calendar.py",
+    ),
+    "columns of few cells keep to equal weights": Mutant(
+        "inference/stacking.py", "SHRINK * whole)", "SHRINK * equal)",
+        "tests/test_stacking_weights.py",
+    ),
+    "scales of components move without the rows' covariates": Mutant(
+        "latent/bsvd/moves.py", "(moved - 1) * log_t", "(n_rows - 1) * log_t", SLIPS
+    ),
+    "scales of factors move without the columns' covariates": Mutant(
+        "latent/bsvd/moves.py", "(moved - n_columns - of_columns.p) * log_t",
+        "(moved - n_columns) * log_t", SLIPS
+    ),
+    "angles of components twice as large": Mutant(
+        "latent/bsvd/rotations.py", "t = 0.5 * rng.vonmises", "t = rng.vonmises",
+        "tests/test_births.py",
+    ),
+    "brackets that grow too far on one side": Mutant(
+        "latent/bsvd/effects.py", "up = MOST_STEPS - 1 - down", "up = MOST_STEPS",
+        "tests/test_effects.py",
+    ),
+    "new columns by how many there are, not the fit's": Mutant(
+        "latent/bsvd/new_units.py", "np.concatenate([J / draw.s**2,",
+        "np.concatenate([n_columns / draw.s**2,", "tests/test_side_information.py"
+    ),
+    "variances of components as if there were a column less": Mutant(
+        "latent/glfm/linear.py", "standard_gamma((1 + S) / 2, L)", "standard_gamma(S / 2, L)",
+        "tests/test_linear_part.py",
+    ),
+    "sticks of resumed chains by what is left after the break": Mutant(
+        "latent/mixture/sampler.py", "np.cumsum(pi[::-1])[::-1][:-1]",
+        "np.cumsum(pi[::-1])[::-1][1:]", RESUMING
+    ),
+    "alpha by as many sticks as experts": Mutant(
+        "latent/iqgme/gibbs.py", "prior.t1 + H - 1)", "prior.t1 + H)", EXPERTS
+    ),
+    "experts' scales as if they had one feature": Mutant(
+        "latent/iqgme/gibbs.py", "prior.c0 + 0.5 * P * prior.nu0", "prior.c0 + 0.5 * prior.nu0",
+        EXPERTS,
+    ),
+    "gaps scattered by squares of what is told": Mutant(
+        "latent/iqgme/gibbs.py", "* np.sqrt(block.noise)", "* block.noise",
+        "tests/test_iqgme_gibbs.py",
+    ),
+    "experts that join leave none behind": Mutant(
+        "latent/iqgme/merges.py", "evidence(both) + evidence(none) - each",
+        "evidence(both) - each", "tests/test_iqgme_moves.py"
+    ),
+    "weights of latent numbers damped by variances": Mutant(
+        "latent/clgp/weights.py", "(1.0 - step) * np.exp(-2.0 * shared.log_c)",
+        "(1.0 - step) * np.exp(2.0 * shared.log_c)", "tests/clgp/test_clgp_bound.py"
+    ),
+    "locations that step without their prior": Mutant(
+        "latent/cnpf/locations.py", "gradient - locations / sl2", "gradient + 0.0 * locations",
+        "tests/cnpf/test_cnpf_bound.py",
+    ),
+    "rows of a series at the time before": Mutant(
+        "latent/row_laws.py", "np.cumsum(first) - 1", "np.maximum(np.cumsum(first) - 2, 0)",
+        ROW_EFFECTS,
     ),
 }
 
