@@ -30,16 +30,17 @@ def expected(winner: int, means: Array) -> tuple[Array, float]:
 
 
 @pytest.mark.parametrize(("n_levels", "error"), [(2, 2e-11), (3, 2e-7), (6, 3e-6)])
-@pytest.mark.parametrize("sd", [0.3, 1.0, 6.0, 30.0])
+@pytest.mark.parametrize("sd", [0.3, 1.0, 6.0, 12.0])
 def test_means_and_probabilities_are_integrals(n_levels: int, error: float, sd: float) -> None:
     """Of rows that fill no block of the kernel, some of which nobody would bet on."""
     error *= 0.05 if sd < 1.0 else 1.0
     rng = np.random.default_rng(n_levels)
     reference = 1
     slot = np.insert(np.arange(n_levels - 1)[::-1], reference, -1)
-    eta, winner = sd * rng.standard_normal((2, 37, n_levels - 1)), rng.integers(n_levels, size=37)
+    n = 37 if sd < 12.0 else 200
+    eta, winner = sd * rng.standard_normal((2, n, n_levels - 1)), rng.integers(n_levels, size=n)
     mean, log_z = expect_largest(winner, eta, slot)
-    for h, i in np.ndindex(2, 37):
+    for h, i in np.ndindex(2, n):
         means = np.where(slot >= 0, eta[h, i, slot], 0.0)
         u, log_p = expected(int(winner[i]), means)
         assert log_z[h, i] == pytest.approx(log_p, rel=error, abs=error)
