@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +80,11 @@ class Sampling:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, Integral) or value < least):
                 raise UsageError(f"--{name}", value=value, expected=f"a whole number from {least}")
-        if self.time_limit is not None and not 0 < self.time_limit < float("inf"):
-            raise UsageError("--time-limit", value=self.time_limit, expected="seconds above 0")
-        if self.precision is not None and not 0 < self.precision < float("inf"):
-            raise UsageError("--precision", value=self.precision, expected="a number above 0")
+        for name, what in (("time_limit", "seconds"), ("precision", "a number")):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and 0 < value < float("inf")):
+                option = name.replace("_", "-")
+                raise UsageError(f"--{option}", value=value, expected=f"{what} above 0")
         if not isinstance(self.settings, Mapping | None):
             raise UsageError("--set", value=self.settings, expected='such as {"alpha": 2}')
 

@@ -235,6 +235,22 @@ def test_an_observer_of_the_library_hears_every_sweep(table: pa.Table) -> None:
     assert [plan.chains * plan.sweeps for plan in plans] == [len(heard)]
 
 
+def test_an_observer_hears_how_many_sets_of_observed_cells_are_forecast(table: pa.Table) -> None:
+    heard, chains = [], 0
+
+    class Listener:
+        def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
+            nonlocal chains
+            chains = max(chains, chain + 1)
+
+        def forecast(self, sets: int, of: int) -> None:
+            assert chains == 4, "after the chains"
+            heard.append((sets, of))
+
+    impute(table, "auto", effort="quick", observer=Listener())
+    assert heard == [(0, 2), (1, 2), (2, 2)]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -245,6 +261,8 @@ def test_an_observer_of_the_library_hears_every_sweep(table: pa.Table) -> None:
         ({"thin": 0}, "thin, found 0, expected a whole number from 1"),
         ({"threads": 0}, "threads, found 0, expected a whole number from 1"),
         ({"estimate": "best"}, "estimate, found best, expected auto or mean"),
+        ({"time_limit": "10s"}, "time_limit, found 10s, expected seconds above 0"),
+        ({"interval": "95"}, "interval, found 95, expected a number between 0 and 1"),
         ({"interval": 1.0}, "interval, found 1.0, expected a number between 0 and 1"),
         ({"model": "lda"}, "model, found lda, expected auto or glfm"),
         ({"settings": {"alhpa": 1}}, 'settings["alhpa"]: no such setting'),

@@ -79,11 +79,14 @@ class ProgressLine(Shown):
         from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
         from rich.text import Text
 
+        watch = self
+
         class _Rate(ProgressColumn):
             """Sweeps a second; worked out when the line is drawn, not at every sweep."""
 
             def render(self, task: Task) -> Text:
-                return Text(f"{task.speed:.0f} sweeps/s" if task.speed else "")
+                shown = task.speed and task.id == watch._task
+                return Text(f"{task.speed:.0f} sweeps/s" if shown else "")
 
         self._console.clear()
         for text in session.notes:
@@ -97,15 +100,16 @@ class ProgressLine(Shown):
             TextColumn("{task.percentage:>3.0f}%"),
             _Rate(),
             TimeRemainingColumn(),
-            TextColumn("left, {task.fields[size]}"),
+            TextColumn("left{task.fields[size]}"),
         )
         self._size = getattr(session.problem.model, "size", None)
         self._task = self._bar.add_task(
             f"{plan.chains} chains",
             total=plan.chains * plan.sweeps,
             completed=session.done,
-            size="warming up",
+            size=", warming up",
         )
+        self._forecasts = self._bar.add_task("checking on observed cells", visible=False, size="")
         self._bar.start()
 
     def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
@@ -117,9 +121,14 @@ class ProgressLine(Shown):
                 self._chains = chain + 1
                 changes["description"] = f"{self._chains} chains"
                 changes["total"] = self._chains * self._sweeps
-            if trace is not None and self._size in trace:
-                changes["size"] = f"{self._size} {trace[self._size]:.0f}"
+            if trace is not None:
+                known = self._size in trace
+                changes["size"] = f", {self._size} {trace[self._size]:.0f}" if known else ""
             self._bar.update(self._task, completed=self._done, **changes)
+
+    def forecast(self, sets: int, of: int) -> None:
+        """Show how many sets of observed cells are forecast, by which forecasts are corrected."""
+        self._bar.update(self._forecasts, completed=sets, total=of, visible=sets < of)
 
     def sampled(self, run: Run) -> None:
         """Take the line away, and say what comes after Ctrl-C."""

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.files import Files
-from glfm_cli.completion.kept import tell
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.requests import Unseen
 from glfm_cli.completion.result import (
@@ -33,7 +32,7 @@ from glfm_cli.encoding import Data, NotCompleted, flag_columns
 from glfm_cli.errors import counted
 from glfm_cli.inference.folding import BATCH
 from glfm_cli.inference.precision import Precision
-from glfm_cli.inference.sampling import Observer, Run
+from glfm_cli.inference.run import Observer, Run, tell
 from glfm_cli.io import memory_needed, read_batches, rows_after, write_parts
 from glfm_cli.io.files import file_label, is_device
 from glfm_cli.io.row_notes import JoinedNotes, RowsNote

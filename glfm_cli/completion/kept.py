@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glfm_cli.completion.session import Session
 from glfm_cli.errors import GlfmError
-from glfm_cli.inference.sampling import Observer, Run
-
-
-def tell(observer: Observer | None, what: str, *news: Any) -> None:
-    """Call a method that an observer may have besides `swept`.
-
-    begun(session) : sampling begins
-    sampled(run) : it has ended, and its answer is to be written
-    completed(rows, of) : so many rows of a file, of as many as there are where that is known
-    left(folder, complete) : the run stays in a folder, complete or cut short
-    """
-    if (method := getattr(observer, what, None)) is not None:
-        method(*news)
+from glfm_cli.inference.run import Observer, Run, tell
 
 
 class Kept:

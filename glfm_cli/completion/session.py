@@ -32,8 +32,8 @@ from glfm_cli.errors import OutputError, StoreError, TypesMissingError, UsageErr
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.hidden_cells import Folded, recalibrate
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.run import Stop
-from glfm_cli.inference.sampling import Observer, Plan, Run, sample
+from glfm_cli.inference.run import Observer, Plan, Run, Stop, tell
+from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.io import check_writable
 from glfm_cli.latent.model import Problem
@@ -167,7 +167,10 @@ class Session:
         recalibrated = recalibrated and self.problem.link_config.recalibrate
         threads = self.sampling.threads or available_threads()
         stop, folded = Stop.after(self.sampling.time_limit), Folded()
-        corrected = partial(recalibrate, problem=self.problem, threads=threads, folded=folded)
+        told = partial(tell, observer, "forecast")
+        corrected = partial(
+            recalibrate, problem=self.problem, threads=threads, folded=folded, told=told
+        )
         ready = unless_interrupted(corrected if recalibrated else lambda draws: draws, stop)
         count = chain_count(self.plan, self.data, self.sampling.precision, ready)
 

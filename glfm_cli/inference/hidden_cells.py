@@ -17,7 +17,7 @@ each of which counts once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -56,7 +56,12 @@ Folded = dict[int, tuple[Chains, Chains]]  # by time: draws, and those given few
 
 
 def recalibrate(
-    posterior: Posterior, problem: Problem, *, threads: int = 1, folded: Folded | None = None
+    posterior: Posterior,
+    problem: Problem,
+    *,
+    threads: int = 1,
+    folded: Folded | None = None,
+    told: Callable[[int, int], None] = lambda sets, of: None,
 ) -> Posterior:
     """Return the posterior with its forecasts recalibrated by those of observed cells.
 
@@ -64,6 +69,7 @@ def recalibrate(
     problem : the cells; `link_config.recalibrate` False leaves the posterior as it is
     threads : chains that are worked on at the same time; the result does not depend on it
     folded : in-out; what was found of these chains before there were as many, which saves time
+    told : hears how many sets of hidden cells are forecast, and of how many
 
     Returns: the same draws. Columns of numbers and of levels have a correction each; those where
         one value takes most cells have none. O(ROWS DRAWS) times the cost of
@@ -74,10 +80,12 @@ def recalibrate(
         return posterior
     short = is_short(max(map(len, posterior.chains)))
     times = times_hidden(problem, short)
-    parts = [
-        without_cells(posterior, problem, time, short=short, threads=threads, done=folded)
-        for time in range(times)
-    ]
+    parts = []
+    for time in range(times):
+        told(time, times)
+        part = without_cells(posterior, problem, time, short=short, threads=threads, done=folded)
+        parts.append(part)
+    told(times, times)
     truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in parts[0][1]}
     truth = {d: x for d, x in truth.items() if x.size}
     weights = None

@@ -61,6 +61,20 @@ class Observer(Protocol):
         """
 
 
+def tell(observer: Observer | None, what: str, *news: Any) -> None:
+    """Call a method that an observer may have besides `swept`.
+
+    begun(session) : sampling begins
+    forecast(sets, of) : so many sets of observed cells are forecast as if missing, of as many;
+        again from 0 where chains have been added
+    sampled(run) : it has ended, and its answer is to be written
+    completed(rows, of) : so many rows of a file, of as many as there are where that is known
+    left(folder, complete) : the run stays in a folder, complete or cut short
+    """
+    if (method := getattr(observer, what, None)) is not None:
+        method(*news)
+
+
 class Quiet:
     """The observer of a run that says nothing."""
 

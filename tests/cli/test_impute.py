@@ -374,6 +374,18 @@ def sampling(sample_data: Path, repository: Path, tmp_path: Path) -> Iterator[On
         yield started
 
 
+def test_a_terminal_shows_that_forecasts_are_checked(
+    sample_data: Path, repository: Path, tmp_path: Path
+) -> None:
+    data, out = sample_data / "airquality.csv", tmp_path / "out.csv"
+    types = data.with_suffix(".types.yaml")
+    asked = ("-o", out, "--effort", "quick")
+    with OnTerminal(repository, "impute", data, "--types", types, *asked) as started:
+        started.wait_for(b"checking on observed cells")
+        assert started.end() == 0
+    assert len(rows_of(out.read_text())) == 154
+
+
 def test_ctrl_c_writes_the_completed_table_and_ends_with_130(
     sampling: OnTerminal, tmp_path: Path
 ) -> None:
