@@ -82,7 +82,8 @@ class Sampling:
                 raise UsageError(f"--{name}", value=value, expected=f"a whole number from {least}")
         for name, what in (("time_limit", "seconds"), ("precision", "a number")):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and 0 < value < float("inf")):
+            known = isinstance(value, Real) and 0 < float(value) < float("inf")
+            if value is not None and not known:
                 option = name.replace("_", "-")
                 raise UsageError(f"--{option}", value=value, expected=f"{what} above 0")
         if not isinstance(self.settings, Mapping | None):

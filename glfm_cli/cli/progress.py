@@ -102,7 +102,7 @@ class ProgressLine(Shown):
             TimeRemainingColumn(),
             TextColumn("left{task.fields[size]}"),
         )
-        self._size = getattr(session.problem.model, "size", None)
+        self._size = getattr(session.problem.model, "size", "")
         self._task = self._bar.add_task(
             f"{plan.chains} chains",
             total=plan.chains * plan.sweeps,
@@ -122,8 +122,8 @@ class ProgressLine(Shown):
                 changes["description"] = f"{self._chains} chains"
                 changes["total"] = self._chains * self._sweeps
             if trace is not None:
-                known = self._size in trace
-                changes["size"] = f", {self._size} {trace[self._size]:.0f}" if known else ""
+                size = trace.get(self._size)
+                changes["size"] = "" if size is None else f", {self._size} {size:.0f}"
             self._bar.update(self._task, completed=self._done, **changes)
 
     def forecast(self, sets: int, of: int) -> None:

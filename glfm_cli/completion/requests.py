@@ -18,7 +18,7 @@ def check_estimate(estimate: str, interval: float) -> Estimate:
     known: dict[str, Estimate] = {name: name for name in get_args(Estimate)}
     if estimate not in known:
         raise UsageError("--estimate", value=estimate, expected=" or ".join(known))
-    if not (isinstance(interval, Real) and 0 < interval < 1):
+    if not (isinstance(interval, Real) and 0 < float(interval) < 1):
         raise UsageError("--interval", value=interval, expected="a number between 0 and 1")
     return known[estimate]
 
