@@ -105,7 +105,8 @@ def impute(
         hold, is an error or is taken for missing.
     observer : optional
         Its method `swept(chain, sweep, trace)` is called after every sweep, from the threads of the
-        chains; before the first `begun(session)`, if it has that: `session.plan` says how many.
+        chains; before the first `begun(session)`, if it has that: `session.plan` says how many;
+        then `forecast(sets, of)`, as observed cells are forecast to correct forecasts of others.
     finish : callable, optional
         Called with the result while the folder of the run is still open.
 
