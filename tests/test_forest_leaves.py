@@ -16,7 +16,7 @@ from glfm_cli.latent.forest import ForestConfig
 from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, error_of_many
 from glfm_cli.latent.forest.lines import Lines
-from glfm_cli.latent.forest.trees import Trees, grow, law, scaled
+from glfm_cli.latent.forest.trees import Trees, grow, law, moments, scaled
 from glfm_cli.links.law import NormalMixture, Probabilities
 from glfm_cli.streams import Streams
 
@@ -249,6 +249,41 @@ def test_the_best_question_is_that_of_counts_on_both_sides(levels: int, nominal:
     trees = grow(z, seen, kinds, [0], 1, 0, least, config, np.random.default_rng(0))
     found = trees.threshold[trees.root[0, 0]]
     assert found == best if nominal else best <= found < best + 1
+
+
+@pytest.mark.parametrize("nominal", [False, True])
+def test_hundreds_of_cells_of_one_level_that_follow_one_another_are_counted(nominal: bool) -> None:
+    """The first 700 rows are all of level 0; of the others half are, and x tells which a little."""
+    rng = np.random.default_rng(5)
+    x = np.where(np.arange(1000) < 700, 0.0, rng.integers(1, 4, 1000))
+    y = np.where(x == 0.0, 0.0, rng.random(1000) < 0.3 + 0.1 * x).astype(float)
+    z = np.vstack([y, x, np.zeros((2, 1000))])
+    kinds = replace(kinds_of(3, nominal=True), nominal=np.array([1, nominal, 0, 0], np.uint8))
+    seen, least = np.ones(z.shape, dtype=np.uint8), np.ones(4, dtype=np.int64)
+    config = ForestConfig(thresholds=300)
+    trees = grow(z, seen, kinds, [0], 1, 0, least, config, np.random.default_rng(0))
+    assert 0.0 <= trees.threshold[trees.root[0, 0]] < 1.0
+
+
+@pytest.mark.parametrize("how", ["categories", "numbers"])
+def test_the_only_cell_of_a_column_tells_nothing_of_itself(how: str) -> None:
+    """Trees that have not seen it have no other member than that; other rows are told by it."""
+    z, _, kinds = columns(how, 0.3, n=40)
+    seen = np.zeros(z.shape, dtype=np.uint8)
+    seen[1:], seen[0, 7] = 1, 1
+    least, rng = np.ones(4, dtype=np.int64), np.random.default_rng(0)
+    trees = grow(z, seen, kinds, [0], 8, 2, least, ForestConfig(), rng)
+    donors = np.where(seen[0] != 0, z[0], np.nan)
+    rows, own = np.array([7, 8]), np.array([7, -1], dtype=np.int32)
+    if how == "numbers":
+        found = moments(z, rows, own, donors, kinds, 0, trees, 0, 4.0)
+        assert found[1, 1] == pytest.approx(found[0, 1] * 4.0 / (4.0 + 1.0))
+        return
+    one = law(z, rows, own, donors, kinds, 0, trees, 0, 4.0)
+    assert isinstance(one, Probabilities)
+    whole = (np.arange(4) == z[0, 7]) + 0.25
+    np.testing.assert_allclose(one.p[0], whole / whole.sum())
+    assert one.p[1, int(z[0, 7])] > one.p[0, int(z[0, 7])]
 
 
 def test_two_cells_that_differ_have_a_threshold_between_them() -> None:

@@ -222,6 +222,20 @@ def test_ordinal_link_stays_consistent(n_levels: int, fixed: bool, seed: int) ->
     assert np.all(np.abs(share - q) < 5.0 * np.sqrt(q * (1 - q) / drawn.size) + 1e-9)
 
 
+@pytest.mark.parametrize("width", [1e-7, 1e-4, 0.03, 0.4])
+def test_narrow_intervals_have_their_log_probability_wherever_they_lie(width: float) -> None:
+    """Against the density at the middle, integrated by Gaussian nodes."""
+    node, weight = np.polynomial.legendre.leggauss(12)
+    for middle in (-31.0, -7.0, -2.5, 0.01, 3.2, 8.5, 30.0):
+        cuts = np.array([-np.inf, -0.5 * width, 0.5 * width, np.inf])
+        at = middle + 0.5 * width * node
+        top = np.max(-0.5 * at * at)
+        mass = 0.5 * width * (weight @ np.exp(-0.5 * at * at - top))
+        expected = top + np.log(mass) - 0.5 * np.log(2.0 * np.pi)
+        found = sum_log_interval(np.ones(1), np.array([-middle]), cuts)
+        assert found == pytest.approx(expected, rel=1e-8, abs=1e-6)
+
+
 def test_step_is_tuned_only_when_asked(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, eta = np.arange(30.0) % 4, rng.standard_normal(30)
