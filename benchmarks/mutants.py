@@ -1764,6 +1764,12 @@ MUTANTS = {
         "FEWER if (problem.groups",
         STACKED,
     ),
+    "many draws of trees beside short chains": Mutant(
+        "inference/hidden_cells.py",
+        "rows.size == problem.n_rows and not short else 1",
+        "rows.size == problem.n_rows else 1",
+        STACKED,
+    ),
     "a quick run that searches leaves": Mutant(
         "latent/forest/model.py",
         "visited=0.25, least=USUAL, linear",

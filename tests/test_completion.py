@@ -244,7 +244,7 @@ def test_an_observer_hears_how_many_sets_of_observed_cells_are_forecast(table: p
             chains = max(chains, chain + 1)
 
         def forecast(self, sets: int, of: int) -> None:
-            assert chains == 4, "after the chains"
+            assert chains == 5, "after the chains"
             heard.append((sets, of))
 
     impute(table, "auto", effort="quick", observer=Listener())

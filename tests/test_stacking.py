@@ -461,7 +461,7 @@ def test_short_chains_take_fewer_hidden_cells_sweeps_and_draws(
         kept = {len(chain) for _, chains in folded.values() for chain in chains}
         times[draws] = len(folded), kept, set(sweeps)
         sweeps.clear()
-    assert times == {5: (2, {2, 4}, {6}), 6: (4, {2, 7}, {12})}
+    assert times == {5: (2, {1, 4}, {6}), 6: (4, {2, 7}, {12})}
 
 
 def test_forecasts_of_parts_with_unlike_numbers_of_draws_count_by_their_cells(

@@ -46,7 +46,7 @@ EFFORTS = {
     "quick": Effort(
         lengths={
             # Weighed by what corrects forecasts; a linear part is slow at first.
-            "auto": Length(chains=4, warmup=20, draws=5, settings={"linear": 0, "search": False}),
+            "auto": Length(chains=5, warmup=16, draws=5, settings={"linear": 0, "search": False}),
             "mixture": Length(chains=4, warmup=30, draws=5, settings=PLAIN),
             "clgp": Length(chains=2),
             "forest": Length(chains=2, warmup=5, draws=5, thin=1),

@@ -41,12 +41,12 @@ SHORT = 6  # draws, below which chains are short, too, for more times
 HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many, where models are compared by them
-FEWEST_DRAWS = 14
+FEWEST_DRAWS = 16
 # Sweeps that forget a cell in what rows share, and of fewer rows, where it counts more: up to so
 # many, so many rows together; draws of each chain after them.
 SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
 OF_SHORT = 4  # draws of a short chain, after half of the sweeps
-OF_REGROWN = 2  # of trees, whose draws take longer than sweeps; one of many rows
+OF_REGROWN = 2  # of trees, whose draws take longer than sweeps; one of many rows or short chains
 
 SEED = 0x676C666D  # of which cells: no plain number, as those by which gaps are made in trials
 
@@ -224,7 +224,7 @@ def without_cells(
     else:
         folded = fold_in(folded, again, **how)
     whole = tuple(_with(x, rows, part) for x, part in zip(problem.xs, xs, strict=True))
-    length["draws"] = OF_REGROWN if rows.size == problem.n_rows else 1
+    length["draws"] = OF_REGROWN if rows.size == problem.n_rows and not short else 1
     folded = regrown(folded, new, replace(problem, xs=whole), rows, **length, **how)
     folded = replace(folded, chains=before + folded.chains)
     if done is not None:
