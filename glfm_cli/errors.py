@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import re
 import shlex
 from pathlib import Path
@@ -152,6 +153,10 @@ _IN_PYTHON = (
     (r"--set (\w+)=(\w+)", r'settings={"\1": \2}'),
     (r"--set (\w+)(?=[:,]| is not)", r'settings["\1"]'),
     (r"--set\b", "settings"),
+    (
+        r"""--resume ('(?:[^']|'"'"')*'|(?![a-z]+ )[^\s,']*[^\s,.'])""",
+        lambda found: "resume=" + json.dumps(shlex.split(found[1])[0], ensure_ascii=False),
+    ),
     (r"--no-data\b", "with_data=False"),
     (rf"--({_CHOICES}) (?!is |and |or |cannot |needs )(\w[\w-]*)", r'--\1="\2"'),
     (r"--([a-z][\w-]*) ([A-Z\d](?:[\w.]*\w)?)", r"--\1=\2"),

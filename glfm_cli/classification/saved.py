@@ -15,6 +15,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
@@ -202,7 +203,7 @@ def _fitted_in(path: Path, header: Header, seen: Calibrated) -> ExpertsFit:
         chains.append(read_draws(path, index, found[0], layout))
         bounds.append(found[1].get("ascent.bounds", np.empty(0)).tolist())
     kept = tuple(chain for chain in chains if chain)
-    hint = f"Continue with `glfm classify ... --resume {path}`."
+    hint = f"Continue with `glfm classify ... --resume {quote(str(path))}`."
     if not kept:
         raise StoreError("nothing was saved before the run ended", file=str(path), hint=hint)
     if header.model_config.inference == "gibbs":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -134,7 +135,8 @@ def run(
         write_table(found.to_table(), output or "-")
     folder = save or resume
     if folder is not None and found.stopped:
-        console.warn(f"the work so far is saved in {folder}; continue with --resume {folder}")
+        again = f"--resume {quote(str(folder))}"
+        console.warn(f"the work so far is saved in {folder}; continue with {again}")
     return _report(console, found, ctx.params["strict"], as_json)
 
 

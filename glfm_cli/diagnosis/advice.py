@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from glfm_cli.diagnosis.check import MISFIT
 from glfm_cli.diagnosis.result import Diagnosis
 from glfm_cli.inference.diagnostics import Flag
@@ -37,8 +39,8 @@ def _on_precision(result: Diagnosis, fit: Fit) -> list[str]:
         advice.append("Estimates are precise enough: they can be used as they are.")
     elif precision is not None and precision.chains_needed > precision.chains:
         advice.append(
-            f"Continue with more chains: `glfm impute DATA --resume {result.path} --chains "
-            f"{precision.chains_needed}`."
+            f"Continue with more chains: `glfm impute DATA --resume {quote(str(result.path))} "
+            f"--chains {precision.chains_needed}`."
         )
     elif precision is not None:
         longer = max(100, 3 * fit.plan.warmup)

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 
 from glfm_cli.errors import OutputError, StoreError
 from glfm_cli.io.drafts import draft_of, hold, old_drafts
@@ -61,7 +62,7 @@ def check_free(folder: Path) -> None:
         raise OutputError(
             "is already there, and a saved fit is never written over",
             file=str(folder),
-            hint=f"Continue it with --resume {folder}, or choose another name.",
+            hint=f"Continue it with --resume {quote(str(folder))}, or choose another name.",
         )
     if not folder.parent.is_dir():
         raise OutputError(

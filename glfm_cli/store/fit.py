@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from glfm_cli.encoding import Data
@@ -151,7 +152,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             f"no draw was saved before the run ended: it had made {most} of its "
             f"{header.plan.warmup} warm-up sweeps",
             file=str(folder),
-            hint=f"Continue with `glfm impute ... --resume {folder}`.",
+            hint=f"Continue with `glfm impute ... --resume {quote(str(folder))}`.",
         )
     return Fit(
         path=folder,
@@ -179,7 +180,7 @@ def _posterior(
         raise StoreError(
             f"cannot be used: {error}",
             file=str(folder),
-            hint=f"Continue with `glfm impute ... --resume {folder}`.",
+            hint=f"Continue with `glfm impute ... --resume {quote(str(folder))}`.",
         ) from None
 
 
