@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Self
 
 from glfm_cli.cli.console import Console
@@ -71,8 +72,8 @@ class ProgressLine(Shown):
         if complete:
             self._console.note(f"The fit is saved in {folder}.")
         else:
-            what = f"the work so far is saved in {folder}; continue with --resume {folder}"
-            self._console.warn(what)
+            again = f"--resume {quote(str(folder))}"
+            self._console.warn(f"the work so far is saved in {folder}; continue with {again}")
 
     def begun(self, session: Session) -> None:
         """Say what the user should know, and show the line."""
@@ -128,7 +129,9 @@ class ProgressLine(Shown):
 
     def forecast(self, sets: int, of: int) -> None:
         """Show how many sets of observed cells are forecast, by which forecasts are corrected."""
-        self._bar.update(self._forecasts, completed=sets, total=of, visible=sets < of)
+        # Drawn at once: of few cells it is over before the next time that the line would be.
+        now = sets == 0
+        self._bar.update(self._forecasts, completed=sets, total=of, visible=sets < of, refresh=now)
 
     def sampled(self, run: Run) -> None:
         """Take the line away, and say what comes after Ctrl-C."""
