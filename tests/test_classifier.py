@@ -121,6 +121,13 @@ def test_a_frame_of_mixed_columns() -> None:
     assert np.array_equal(*(model.predict_proba(frame) for model in guessed))
 
 
+def test_effort_says_how_many_starts_there_are() -> None:
+    x, y = moons(80, 3)
+    plain = {"threads": 1, "settings": FAST["settings"]}
+    quick = GlfmClassifier(effort="quick", **plain).fit(x, y)
+    assert np.array_equal(quick.predict_proba(x), GlfmClassifier(**FAST).fit(x, y).predict_proba(x))
+
+
 @pytest.mark.parametrize("nothing", [None, np.nan, pd.NA], ids=repr)
 def test_a_single_row_may_know_one_cell_alone(nothing: Any) -> None:
     x, y = moons(80, 3, gaps=0.0)

@@ -24,7 +24,6 @@ from glfm_cli.estimators.guessed import guessed
 from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.io.frames import with_texts
-from glfm_cli.options import STARTS
 from glfm_cli.schema import Column, Role, Schema
 
 TARGET = "y"
@@ -41,7 +40,7 @@ class GlfmClassifier(WithParameters):
     types : Schema, Guess, mapping or path, optional
         What the columns of X mean; guessed from them if left out, or "auto". A column
         that it calls the target is not looked at.
-    chains, seed, threads, settings
+    effort, chains, seed, threads, settings
         As for `classify`, with its defaults.
     unseen : {"missing", "error"}
         What a level is, in new rows, that the fitted rows did not have; as "missing" it tells
@@ -66,13 +65,15 @@ class GlfmClassifier(WithParameters):
         self,
         types: Types | None = None,
         *,
-        chains: int = STARTS,
+        effort: str | None = None,
+        chains: int | None = None,
         seed: int = 0,
         threads: int | None = None,
         settings: Mapping[str, object] | None = None,
         unseen: Unseen = "missing",
     ) -> None:
         self.types = types
+        self.effort = effort
         self.chains = chains
         self.seed = seed
         self.threads = threads
@@ -105,6 +106,7 @@ class GlfmClassifier(WithParameters):
             schema,
             target=name,
             predict=whole,
+            effort=self.effort,
             chains=self.chains,
             seed=self.seed,
             threads=self.threads,
