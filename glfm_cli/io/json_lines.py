@@ -43,7 +43,13 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
             raise TableError(
                 f"line {number} has the key '{error}' twice", file=file, expected="each key once"
             ) from None
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            if "digits" in str(error):  # Python reads no longer ones
+                raise TableError(
+                    f"line {number} has a number of thousands of digits",
+                    file=file,
+                    hint="Write it between quotes, as a text, or shorten it.",
+                ) from None
             row = None
         if not isinstance(row, dict):
             raise TableError(

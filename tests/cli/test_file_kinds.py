@@ -503,6 +503,10 @@ def test_json_lines_are_completed(desk, here: Callable) -> None:
     before, after = read_table("in.jsonl"), read_table("out.jsonl")
     check_kept(before, after)
     assert after["b"].null_count == 0
+    desk.put("long.jsonl", '{"a": 1}\n{"a": ' + 5000 * "1" + "}\n")
+    assert here("types", "long.jsonl").lines("Error") == [
+        "Error: long.jsonl: line 2 has a number of thousands of digits"
+    ]
     desk.put("bad.jsonl", '{"a": 1}\n[2]\n')
     assert here("types", "bad.jsonl").lines("Error") == [
         "Error: bad.jsonl: line 2 is not a JSON object, expected an object a line, such as "
