@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,8 @@ class Saving:
     def __post_init__(self) -> None:
         for name in ("save", "resume", "partial"):
             value = getattr(self, name)
+            if not isinstance(value, str | PathLike | None):
+                raise UsageError(f"--{name}", value=value, expected="the name of a folder")
             object.__setattr__(self, name, None if value is None else Path(value))
         if self.save is not None and self.resume is not None:
             raise UsageError(
@@ -146,8 +149,9 @@ class Saving:
             raise UsageError(
                 "--no-data needs --save", hint="Give --save DIR.glfm with it."
             )
-        if not 0 <= self.checkpoint < float("inf"):
-            raise UsageError("--checkpoint", value=self.checkpoint, expected="seconds from 0")
+        every = self.checkpoint
+        if not (isinstance(every, Real) and 0 <= float(every) < float("inf")):
+            raise UsageError("--checkpoint", value=every, expected="seconds from 0")
 
     def written(self) -> dict[str, object]:
         """Return what was said, by the names of the command's options."""

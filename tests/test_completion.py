@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from glfm_cli import Schema, guess_schema, impute
+from glfm_cli import Files, Schema, guess_schema, impute
 from glfm_cli.completion.estimates import MODE_GRID, point
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
@@ -263,6 +263,11 @@ def test_an_observer_hears_how_many_sets_of_observed_cells_are_forecast(table: p
         ({"estimate": "best"}, "estimate, found best, expected auto or mean"),
         ({"time_limit": "10s"}, "time_limit, found 10s, expected seconds above 0"),
         ({"interval": "95"}, "interval, found 95, expected a number between 0 and 1"),
+        ({"checkpoint": "5"}, "checkpoint, found 5, expected seconds from 0"),
+        ({"save": 5}, "save, found 5, expected the name of a folder"),
+        ({"files": Files(multiple=0)}, "multiple, found 0, expected a whole number from 1"),
+        ({"files": Files(multiple="3")}, "multiple, found 3, expected a whole number from 1"),
+        ({"fit": 5}, "fit, found int, expected a folder NAME.glfm"),
         ({"interval": 1.0}, "interval, found 1.0, expected a number between 0 and 1"),
         ({"model": "lda"}, "model, found lda, expected auto or glfm"),
         ({"settings": {"alhpa": 1}}, 'settings["alhpa"]: no such setting'),
@@ -274,6 +279,17 @@ def test_wrong_options_of_the_library_are_errors(
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         complete(table, **options)
+
+
+def test_a_table_without_a_gap_is_not_fitted() -> None:
+    table = pa.table({"x": [1.0, 2.0, 2.5, 3.0] * 5, "y": ["a", "b", "a", "b"] * 5})
+    done = impute(table, "auto")
+    assert done.output.equals(table)
+    assert done.posterior.n_draws == 0
+    assert done.cells().num_rows == 0
+    assert done.traces() == {}
+    assert [one.equals(table) for one in done.multiple(2).tables()] == [True, True]
+    assert done.warnings[0].startswith("no cell is to be completed")
 
 
 def test_a_completion_is_shown_in_a_line() -> None:

@@ -256,6 +256,9 @@ def plan_imputation(
     """Check everything and encode what is given; nothing is sampled or written yet."""
     sampling, saving, matrix, scaling = groups
     chosen = check_estimate(estimate, interval)
+    if not isinstance(fit, Fit | str | os.PathLike | None):
+        expected = "a folder NAME.glfm, or what `load_fit` returns"
+        raise UsageError("--fit", value=type(fit).__name__, expected=expected)
     shaping: dict[str, object] = {} if types is None else {"types": types}
     shaping |= replace(sampling, seed=None, threads=None).written() | saving.written()
     shaping |= scaling.written()

@@ -18,7 +18,7 @@ UNCHANGED = (
 def is_needless(data: Data, files: Files, saving: Saving) -> bool:
     """Return whether no cell is missing, and nothing is written that a fit would be needed for."""
     kept = saving.save, saving.resume, files.traces, files.record
-    return not data.missing and files.table is not None and all(one is None for one in kept)
+    return not data.missing and all(one is None for one in kept)
 
 
 def without_draws(problem: Problem) -> Posterior:

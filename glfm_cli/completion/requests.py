@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import Literal, get_args
 
 from glfm_cli.completion.estimates import Estimate
@@ -57,6 +57,8 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int | None
     """
     if versions is None:
         return
+    if not isinstance(versions, Integral) or versions < 1:
+        raise UsageError("--multiple", value=versions, expected="a whole number from 1")
     if estimate != "auto":
         raise UsageError(
             f"--multiple and --estimate {estimate} cannot be used together: joint draws fill its "

@@ -220,6 +220,8 @@ class Posterior:
     def traces(self) -> dict[str, Array]:
         """Return every traced scalar as (chain, draw), of as many draws as the shortest chain has.
         """
+        if not self.chains:
+            return {}
         chains = self.of_one_length().chains
         first, *others = (chain[0].trace for chain in chains)
         names = [name for name in first if all(name in other for other in others)]
