@@ -59,6 +59,17 @@ def test_the_terms_of_statsmodels_are_named() -> None:
     assert float(rows[1].split()[1]) == pytest.approx(found.estimate[1], rel=1e-3)
 
 
+def test_a_frame_has_a_row_for_each_table() -> None:
+    estimates = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [0.1, 0.2, 0.2]}, index=["p", "q", "r"])
+    found = pool(estimates, estimates**2)
+    rows = [row for _, row in estimates.iterrows()]
+    assert repr(found) == repr(pool(rows, [row**2 for row in rows]))
+    assert found.terms == ("a", "b")
+    one = pool(estimates["a"], estimates["a"] ** 2)
+    assert one.se == pool([1.0, 2.0, 4.0], [1.0, 4.0, 16.0]).se
+    assert one.se == pool(iter([1.0, 2.0, 4.0]), iter([1.0, 4.0, 16.0])).se
+
+
 SERIES = [pd.Series([1.0, 2.0], ["a", "b"]), pd.Series([1.0, 2.0], ["a", "c"])]
 
 
@@ -73,6 +84,10 @@ SERIES = [pd.Series([1.0, 2.0], ["a", "b"]), pd.Series([1.0, 2.0], ["a", "c"])]
         (([1.0, 2.0], [1.0, 1.0], 0), "df, found 0.0, expected degrees of freedom"),
         ((SERIES, SERIES), "estimates: table 2 has other terms than the first, found ['b', 'c']"),
         (([SERIES[0], SERIES[0][::-1]], SERIES), "found another order"),
+        ((SERIES[:1] * 2, SERIES[1:] * 2), "variances, found ['a', 'c'], expected the terms of"),
+        ((SERIES[:1] * 2, [SERIES[0][::-1]] * 2), "variances, found ['b', 'a'], expected the"),
+        (([[1.0, 2.0]] * 2, [[1.0, 2.0]] * 2, [3, 4, 5]), "df, found 3 of them, expected one"),
+        ((1.0, 1.0), "estimates, found 1.0, expected those of two tables or more"),
     ],
 )
 def test_what_cannot_be_pooled_is_one_clear_line(arguments: Any, message: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,8 @@ def pool(
     Parameters
     ----------
     estimates : M of (p,) or of a number
-        What was estimated in each table, roughly normal, such as `params` of statsmodels.
+        What was estimated in each table, roughly normal, such as `params` of statsmodels; a pandas
+        frame has a row for each table.
     variances : M of (p,) or of a number
         Their squared standard errors, above 0, such as `bse**2` of statsmodels.
     df : float or (p,)
@@ -86,10 +87,16 @@ def pool(
     """
     check_estimate("auto", interval)
     df = np.asarray(df, dtype=float)
+    estimates, variances = _tables("estimates", estimates), _tables("variances", variances)
     q, u = _numbers("estimates", estimates), _numbers("variances", variances)
     if len(q) < 2 or q.shape != u.shape:
         found = f"shapes {q.shape} and {u.shape}"
         raise UsageError("estimates and variances", value=found, expected="two tables or more")
+    own, others = _names(estimates[0]), _names(variances[0])
+    if None not in (own, others) and own != others:
+        raise UsageError("variances", value=others, expected=f"the terms of the estimates, {own}")
+    if df.ndim and df.shape != q.shape[1:]:
+        raise UsageError("df", value=f"{df.size} of them", expected="one, or one a term")
     if not (u > 0).all():
         raise UsageError("variances", value=u.min(), expected="squared standard errors, above 0")
     if not (df > 0).all():
@@ -106,6 +113,17 @@ def pool(
     p = 2 * stdtr(pooled_df, -np.abs(estimate) / se)
     ends = estimate - half, estimate + half
     return Pooled(estimate, se, pooled_df, p, *ends, share, _terms(estimates, q))
+
+
+def _tables(name: str, tables: Any) -> Sequence[Any]:
+    """Return what there is of each table; of a pandas frame that has a row for each, these."""
+    if hasattr(tables, "iterrows"):
+        return [row for _, row in tables.iterrows()]
+    if hasattr(tables, "iloc") or isinstance(tables, Iterator):
+        return list(tables)
+    if not hasattr(tables, "__len__"):
+        raise UsageError(name, value=tables, expected="those of two tables or more")
+    return tables
 
 
 def _numbers(name: str, rows: Sequence[Any]) -> Array:
