@@ -325,3 +325,19 @@ def test_numbers_that_do_not_go_together_are_errors(tmp_path: Path) -> None:
     _seal(folder, json.loads(header))
     with pytest.raises(GlfmError, match="are not those of indicators of levels"):
         use()
+
+
+@pytest.mark.parametrize("value", [1e9, -1e9])
+def test_experts_so_far_away_that_variances_are_lost_are_errors(
+    value: float, tmp_path: Path
+) -> None:
+    folder = tmp_path / "fit.glfm"
+    use = make("classifier", folder)
+    state = folder / "chain-0.state.arrow"
+    stored = read_one(pa.py_buffer(state.read_bytes()))
+    arrays = {name: array.copy() for name, array in stored.items()}
+    arrays["latent.experts.m"][0, 1] = value
+    state.write_bytes(to_stream(arrays))
+    _seal(folder, json.loads((folder / "run.json").read_text()))
+    with pytest.raises(GlfmError, match="'m' has values that are not finite numbers, or huge"):
+        use()

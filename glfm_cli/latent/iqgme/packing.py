@@ -27,6 +27,7 @@ Kind = TypeVar("Kind")
 # What cannot be 0 or less, of q of experts of either form.
 OF_EXPERTS = ("v1", "v2", "tau1", "tau2", "u", "nu", "c", "d", "g", "a", "b")
 OF_FACTORS = ("vd", "beta_a", "beta_b", "v", "u_a", "u_b", "psi_a", "psi_b", "rel_a", "rel_b")
+FARTHEST = 1e6  # sds of columns that an expert lies from 0; beside squares of 1e8 a 1 is lost
 
 
 def out(thing: Any) -> dict[str, Array]:
@@ -95,6 +96,7 @@ def experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts | Fa
 def _full_in(part: Mapping[str, Array], P: int, K: int) -> Experts:
     H = len(take(part, "B_inv", np.float64, (None, P, P)))
     take(part, "mw", np.float64, (H, K, P + 1))
+    take(part, "m", np.float64, (H, P), largest=FARTHEST)
     try:
         q = like(part, Experts.from_prior(Prior.of(IqgmeConfig(), P), H, K), OF_EXPERTS)
     except np.linalg.LinAlgError:
