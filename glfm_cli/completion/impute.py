@@ -177,6 +177,8 @@ class Imputation:
     @property
     def needless(self) -> bool:
         """Whether no cell is missing, and nothing is written that a fit would be needed for."""
+        if isinstance(self.task, Fitted) and self.files.table is None:
+            return False  # how far its rows lie from those of the fit may be asked for
         saving = self.task.saving if isinstance(self.task, Session) else Saving()
         return isinstance(self.data, Data) and is_needless(self.data, self.files, saving)
 
