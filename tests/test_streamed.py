@@ -166,5 +166,22 @@ def test_a_file_without_gaps_is_written_as_it_is_and_nothing_is_learnt(
     assert kept.posterior.n_draws == 2
 
 
+def test_a_single_gap_outside_the_sample_is_completed(tmp_path: Path) -> None:
+    """Intervals, which stay, are empty cells of the sample; the gap is in a row that is not."""
+    rng = np.random.default_rng(2)
+    dose = rng.gamma(2.0, 5.0, N)
+    text = np.where(dose < 5, "<5", np.round(dose, 2).astype(str))
+    text[N - 3] = ""
+    table = pa.table({"dose": text, "x": np.round(dose + rng.standard_normal(N), 3)})
+    write_table(table, tmp_path / "t.csv")
+    sample = sample_rows(tmp_path / "t.csv", Schema.from_dict(types := {"rest": "real"}), 300, 0)[0]
+    assert "" not in sample["dose"].to_pylist()
+    done = streamed(tmp_path / "t.csv", tmp_path / "o.csv", types=types)
+    assert done.n_completed == 1
+    after = read_table(tmp_path / "o.csv")["dose"].to_pylist()
+    assert after[: N - 3] == text[: N - 3].tolist()
+    assert np.isfinite(float(after[N - 3]))
+
+
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())

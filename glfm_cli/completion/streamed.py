@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from glfm_cli.completion.batches import BatchedCompletion, BatchedImputation
@@ -24,8 +25,9 @@ from glfm_cli.completion.session import Session, plan_session
 from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.folding import BATCH
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
-from glfm_cli.io import memory_needed
+from glfm_cli.io import memory_needed, read_batches, rows_after
 from glfm_cli.io.files import file_label
 from glfm_cli.io.row_notes import RowsNote
 from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
@@ -70,15 +72,27 @@ class StreamedImputation:
         of_data = (text for text in self.session.data.notes if not isinstance(text, RowsNote))
         return (*of_data, *self.session.notes, *more)
 
-    @property
+    @cached_property
     def needless(self) -> bool:
         """Whether no cell is missing, and nothing is written that a fit would be needed for.
 
-        The rows that are learnt from have some of the missing cells of each column.
+        Of the rows that are learnt from an empty cell of a column may be one that is left as it is,
+        and one of another row not: where they have none to complete, all rows are looked at.
         """
         data = self.session.data
         assert isinstance(data, Data)
-        return is_needless(data, self.files, self.session.saving)
+        if not is_needless(data, self.files, self.session.saving):
+            return False
+        fitted, file = self._fitted(without_draws(self.session.problem)), file_label(self.source)
+        n_rows = 0
+        for table in read_batches(self.source, BATCH):
+            with rows_after(n_rows):
+                batch = fitted.encode(fitted.with_types(table), file=file)
+            assert isinstance(batch, Data)
+            if batch.missing:
+                return False
+            n_rows += batch.n_rows
+        return True
 
     def complete(
         self, observer: Observer | None = None, finish: Callable[[Any], None] | None = None
@@ -91,12 +105,15 @@ class StreamedImputation:
             return self._batches(kept.sample()).complete(observer, finish)
 
     def _batches(self, run: Run) -> BatchedImputation:
-        session = self.session
-        assert isinstance(session.data, Data)
-        made = session.header.schema, session.data, session.problem, run.posterior
-        fitted = replace(Fitted.of_run(*made, self.how.seed).thinned(), notes=run.warnings)
+        fitted = replace(self._fitted(run.posterior).thinned(), notes=run.warnings)
         how = fitted, self.files, self.how
         return BatchedImputation(self.source, *how, "error", (), run, self.n_rows)
+
+    def _fitted(self, posterior: Posterior) -> Fitted:
+        session = self.session
+        assert isinstance(session.data, Data)
+        schema, problem = session.header.schema, session.problem
+        return Fitted.of_run(schema, session.data, problem, posterior, self.how.seed)
 
 
 def plan_stream(
