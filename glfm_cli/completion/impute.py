@@ -258,9 +258,7 @@ def plan_imputation(
     """Check everything and encode what is given; nothing is sampled or written yet."""
     sampling, saving, matrix, scaling = groups
     chosen = check_estimate(estimate, interval)
-    if not isinstance(fit, Fit | str | os.PathLike | None):
-        expected = "a folder NAME.glfm, or what `load_fit` returns"
-        raise UsageError("--fit", value=type(fit).__name__, expected=expected)
+    _check_fit(fit)
     shaping: dict[str, object] = {} if types is None else {"types": types}
     shaping |= replace(sampling, seed=None, threads=None).written() | saving.written()
     shaping |= scaling.written()
@@ -325,8 +323,14 @@ def plan_imputation(
         run = task.problem if isinstance(task, Session) else task.posterior
         Compatible.of(files.analysis, data, run, task.configs, seed)
     recommend = None if isinstance(data, Data) else likeliest(data, matrix)
-    how = replace(how, seed=seed)
-    return Imputation(given, source, task, data, pairs, files, how, recommend)
+    return Imputation(given, source, task, data, pairs, files, replace(how, seed=seed), recommend)
+
+
+def _check_fit(fit: object) -> None:
+    """Raise UsageError unless it may name a fit, or be one."""
+    if not isinstance(fit, Fit | str | os.PathLike | None):
+        expected = "a folder NAME.glfm, or what `load_fit` returns"
+        raise UsageError("--fit", value=type(fit).__name__, expected=expected)
 
 
 def _with_guess(data: Data, table: TableLike) -> Data:
