@@ -120,7 +120,8 @@ def settled_marginals(
     for number in range(SAMPLES):
         draw = posterior.choose(rng)
         chains[number] = of_chain[id(draw)]
-        draws.append(table.draw(rng, draw))
+        cells = table.draw(rng, draw)
+        draws.append({d: cells[d] for d in of})
     found = {}
     for d in of:
         x = np.array([draw[d] for draw in draws])
