@@ -272,6 +272,7 @@ TEXTS = {
     "quotes": "a;b\n" + "".join(f'{i};"x\n""{i}"";"\n' for i in range(23)),
     "one column": "a\n" + "1\n\n3\n" * 8,
     "a title": "Table 1\n\na,b,c\n" + "1,2,3\n" * 20,
+    "notes": PLAIN.replace(",", ",1,") + "\nSource: a survey\n",
     "units": "time,mass\n(s),(kg)\n" + "1.5,2\n" * 20,
     "a mark": "\ufeff" + PLAIN,
 }

@@ -18,6 +18,7 @@ from glfm_cli.io.csv_split import line_end, row_ends
 from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, SNIFFED_BYTES, find_header, sniff_delimiter
 from glfm_cli.io.dialect import dialect_of
 from glfm_cli.io.files import PathLike, file_label, is_device
+from glfm_cli.io.footnotes import MOST
 from glfm_cli.io.formats import ARROW_FILE, CSV_LAYOUTS, Format, format_of_location
 from glfm_cli.io.location import locate
 from glfm_cli.io.many_files import batches_of_many
@@ -87,7 +88,8 @@ def _files(source: PathLike) -> list[str]:
         return [place.path]
     if Path(place.path).is_dir():
         return sorted(str(path) for path in Path(place.path).rglob("*") if path.is_file())
-    return sorted(glob.glob(place.path))
+    found = glob.glob(place.path, recursive=True)
+    return sorted(file for file in found if Path(file).is_file() or "**" not in place.path)
 
 
 def _compression(kind: Format) -> str | None:
@@ -164,7 +166,7 @@ def _of_csv(stream: IO[bytes], layout: str, n_rows: int, file: str) -> Iterator[
     )
     done = 0
     single = delimiter.encode() not in body[:header]
-    for rows in _cut(stream, head[len(top) :], n_rows, newline, single):
+    for rows, last in _cut(stream, head[len(top) :], n_rows, newline, single):
         with rows_after(done):
             if done % n_rows:
                 raise _not_in_batches("its quotes are not all around cells", file)
@@ -172,9 +174,10 @@ def _of_csv(stream: IO[bytes], layout: str, n_rows: int, file: str) -> Iterator[
                 rows.decode()
             except UnicodeDecodeError:
                 raise _not_in_batches("it is not UTF-8", file) from None
-            table = read_csv(top + rows, layout, file, {}, known)
+            table = read_csv(top + rows, layout, file, {}, known._replace(ends=last))
         done += table.num_rows
-        yield table
+        for start in range(0, table.num_rows, n_rows):
+            yield table.slice(start, n_rows)
 
 
 def _not_in_batches(why: str, file: str) -> TableError:
@@ -187,10 +190,11 @@ def _not_in_batches(why: str, file: str) -> TableError:
 
 def _cut(
     stream: IO[bytes], held: bytes, n_rows: int, newline: int, single: bool
-) -> Iterator[bytes]:
-    """Yield the text of `n_rows` rows at a time; blank lines at the end stay with the last.
+) -> Iterator[tuple[bytes, bool]]:
+    """Yield the text of `n_rows` rows at a time, and whether it is the last.
 
-    In a table of a `single` column they are rows.
+    Blank lines at the end stay with the last; in a table of a `single` column they are rows. So do
+    the last few lines, of which notes under the table may be the first.
     """
     ready: bytes | None = None
     while True:
@@ -200,12 +204,13 @@ def _cut(
             ends = row_ends(held, newline)
         at = int(ends[n_rows - 1]) + 1 if ends.size >= n_rows else len(held)
         rows, held = held[:at], held[at:] or stream.read(_PIECE)
-        if ready is not None and not rows.strip() and (not single or not held):
+        blank = not rows.strip() and (not single or not held)
+        if ready is not None and (blank or (not held and ends.size <= MOST)):
             ready += rows
         else:
             if ready is not None:
-                yield ready
+                yield ready, False
             ready = rows
         if not held:
-            yield ready
+            yield ready, True
             return

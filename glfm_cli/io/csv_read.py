@@ -34,12 +34,14 @@ class Top(NamedTuple):
 
     skipped : bytes above the header;  below : rows of units, labels or ids of questions below it
     row_names : whether the header has no field for the first column
+    ends : whether the part is the last, below which notes may stand
     """
 
     skipped: int
     delimiter: str
     below: int
     row_names: bool
+    ends: bool = False
 
 
 def read(
@@ -68,7 +70,7 @@ def read(
     n_columns = int(np.argmax(cells.last_in_row)) + 1
     names = [_text(data, cells, i) for i in range(n_columns)]
     n_cells = _count_cells(cells, n_columns)
-    if known is None:
+    if known is None or known.ends:
         n_cells = _without_footnotes(data, cells, n_cells, n_columns)
     tail = data[int(cells.ends[n_cells - 1] + cells.quoted[n_cells - 1]) :].decode()
     n_blank = _blank_columns(cells, n_cells, n_columns)
