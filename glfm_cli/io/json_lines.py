@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
@@ -95,6 +96,8 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
 def _cells(column: pa.Array, field: pa.Field) -> list[Any]:
     if isinstance(field.type, pa.JsonType):
         return [None if v is None else json.loads(v) for v in column.storage.to_pylist()]
+    if pa.types.is_floating(field.type):  # which JSON has no word for
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
     return cells_of(column, field)
 
 

@@ -514,6 +514,18 @@ def test_json_lines_are_completed(desk, here: Callable) -> None:
     ]
 
 
+def test_json_keeps_long_ids_among_texts_and_writes_nan_as_null(desk) -> None:
+    ids = [10**19 + 1, "A1", 12345678901234567, "007", 5, 0.5]
+    rows = [{"id": one, "a": i if i % 3 else None, "b": float("nan")} for i, one in enumerate(ids)]
+    desk.put("in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    desk.put("types.yaml", "columns: {id: id, a: real, b: ignore}")
+    assert desk.impute("-o", "out.jsonl", table="in.jsonl").status == 0
+    after = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in after] == ids
+    assert [row["b"] for row in after] == [None] * len(ids)
+    assert [row["a"] for i, row in enumerate(after) if i % 3] == [1, 2, 4, 5]
+
+
 def test_json_keeps_long_ids_and_says_which_column_it_cannot_hold(desk, here: Callable) -> None:
     ids = [Decimal(10**30 + i) for i in range(8)]
     values = pa.array([Decimal("0.5"), None, *map(Decimal, range(6))], pa.decimal128(9, 1))
