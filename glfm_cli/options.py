@@ -78,15 +78,14 @@ class Sampling:
 
     def __post_init__(self) -> None:
         for name, least in {**LEAST, "threads": 1}.items():
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < least):
-                raise UsageError(f"--{name}", value=value, expected=f"a whole number from {least}")
+            object.__setattr__(self, name, whole(name, getattr(self, name), least))
         for name, what in (("time_limit", "seconds"), ("precision", "a number")):
             value = getattr(self, name)
             known = isinstance(value, Real) and 0 < float(value) < float("inf")
             if value is not None and not known:
                 option = name.replace("_", "-")
                 raise UsageError(f"--{option}", value=value, expected=f"{what} above 0")
+            object.__setattr__(self, name, None if value is None else float(value))
         if not isinstance(self.settings, Mapping | None):
             raise UsageError("--set", value=self.settings, expected='such as {"alpha": 2}')
 
@@ -177,9 +176,10 @@ class Scaling:
         n = self.learn_rows
         if isinstance(n, str) and n.isdecimal():
             object.__setattr__(self, "learn_rows", n := int(n))
-        whole = isinstance(n, Integral) and not isinstance(n, bool) and n >= 1
-        if not (n is None or whole or n in ("auto", "all")):
+        counts = isinstance(n, Integral) and not isinstance(n, bool) and n >= 1
+        if not (n is None or counts or n in ("auto", "all")):
             raise UsageError("--learn-rows", value=n, expected="a whole number from 1, auto or all")
+        object.__setattr__(self, "learn_rows", int(n) if isinstance(n, Integral) else n)
 
     @property
     def most_bytes(self) -> int | None:
@@ -240,9 +240,26 @@ class MatrixOptions:
     column_features: Any = None
     missingness_features: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("recommend", "missingness_features"):
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
+
     def written(self) -> dict[str, object]:
         """Return what was said, by the names of the command's options."""
         return _written(self, {name.name: name.name.replace("_", "-") for name in fields(self)})
+
+
+def whole(name: str, value: object, least: int = 1) -> int | None:
+    """Return an option that counts as Python's own number, None where nothing was said.
+
+    NumPy's cannot be written as JSON. Raises UsageError: it is no whole number, or below `least`.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Integral) or value < least:
+        option = name.replace("_", "-")
+        raise UsageError(f"--{option}", value=value, expected=f"a whole number from {least}")
+    return int(value)
 
 
 def gather(options: Mapping[str, Any], *groups: Any) -> tuple[Any, ...]:

@@ -281,7 +281,8 @@ def plan_imputation(
                 "--estimate draw is for tables, but the types file describes triplets",
                 hint="Use auto, mean, median or mode.",
             )
-    how = Filling(0, chosen, interval, sampling.threads or available_threads(), sampling.precision)
+    threads = sampling.threads or available_threads()
+    how = Filling(0, chosen, float(interval), threads, sampling.precision)
     task: Session | Fitted
     if loaded is not None and not sparse:
         task = Fitted.of_fit(loaded)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal, get_args
 
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.errors import UsageError
+from glfm_cli.options import whole
 
 INTERVAL = 0.95
 Unseen = Literal["error", "missing"]
@@ -57,8 +58,7 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int | None
     """
     if versions is None:
         return
-    if not isinstance(versions, Integral) or versions < 1:
-        raise UsageError("--multiple", value=versions, expected="a whole number from 1")
+    whole("multiple", versions)
     if estimate != "auto":
         raise UsageError(
             f"--multiple and --estimate {estimate} cannot be used together: joint draws fill its "

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
 
 from glfm_cli.errors import UsageError
+from glfm_cli.options import whole
 
 TIMEOUT = 600.0
 
@@ -51,18 +52,19 @@ class Design:
         for name, such in (("methods", '["glfm", "mean"]'), ("rates", "[0.1, 0.2]")):
             if isinstance(value := getattr(self, name), str | Real):
                 raise UsageError(f"--{name}", value=value, expected=f"a list, such as {such}")
-        rates = self.rates
-        if rates is not None and not len(rates):
+        rates = None if self.rates is None else tuple(self.rates)
+        if rates is not None and not rates:
             raise UsageError("--rates", expected="at least one share of cells to hide")
         for rate in rates or ():
-            if not 0 < rate < 1:
-                raise UsageError("--rates", value=f"{rate:g}", expected="shares between 0 and 1")
+            if not (isinstance(rate, Real) and 0 < float(rate) < 1):
+                shown = f"{rate:g}" if isinstance(rate, int | float) else rate
+                raise UsageError("--rates", value=shown, expected="shares between 0 and 1")
+        if rates is not None:
+            object.__setattr__(self, "rates", tuple(map(float, rates)))
         if rates and len(set(np.round(np.asarray(rates) * 1e9))) < len(rates):
             raise UsageError("--rates", value="a rate twice", expected="different shares")
         for name in ("repeats", "jobs"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < 1):
-                raise UsageError(f"--{name}", value=value, expected="a whole number from 1")
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
         if not 0 < self.method_timeout < float("inf"):
             raise UsageError(
                 "--method-timeout", value=self.method_timeout, expected="seconds above 0"
