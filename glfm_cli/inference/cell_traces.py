@@ -20,10 +20,14 @@ def trace_cells(
     The mean of a categorical column is the probability of its first level, of an ordinal one
     the mean level code.
     """
-    pairs = [(d, int(row)) for d, rows in cells.items() for row in rows]
-    if len(pairs) > TRACED_CELLS:
-        chosen = np.sort(rng.choice(len(pairs), TRACED_CELLS, replace=False))
-        pairs = [pairs[i] for i in chosen]
+    n_cells, start, pairs = sum(rows.size for rows in cells.values()), 0, list[tuple[int, int]]()
+    chosen = np.arange(n_cells)
+    if n_cells > TRACED_CELLS:
+        chosen = np.sort(rng.choice(n_cells, TRACED_CELLS, replace=False))
+    for d, rows in cells.items():
+        here = chosen[(chosen >= start) & (chosen < start + rows.size)] - start
+        pairs += [(d, int(row)) for row in rows[here]]
+        start += rows.size
     if not pairs:
         return {}
     rows = np.unique([row for _, row in pairs])

@@ -49,8 +49,10 @@ def draw_jointly(
     for start in range(0, n_rows, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, n_rows))
         law = posterior.joint(draw, block, rng)
-        inside = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
-        here = {d: cells[d][which] - start for d, which in inside.items() if which.any()}
+        inside = {
+            d: slice(*np.searchsorted(rows, [block.start, block.stop])) for d, rows in cells.items()
+        }
+        here = {d: rows - start for d, which in inside.items() if (rows := cells[d][which]).size}
         known = {d: ends[d][inside[d]] for d in ends if d in here}
         sample = partial(_sample, posterior, draw, law, rng, here, known)
         found = {d: sample(d, np.arange(rows.size)) for d, rows in here.items()}

@@ -129,13 +129,12 @@ def predict(
 
     def block(start: int) -> dict[int, Marginal]:
         end = min(start + size, n_rows)
-        here = {d: rows[(rows >= start) & (rows < end)] for d, rows in cells.items()}
+        inside = {d: slice(*np.searchsorted(rows, [start, end])) for d, rows in cells.items()}
+        here = {d: rows[inside[d]] for d, rows in cells.items()}
         here = {d: rows for d, rows in here.items() if rows.size}
         index = {d: rows - start for d, rows in here.items()}
         found = _average(posterior, slice(start, end), index, kept)
-        of_trials = {
-            d: ends[d][(cells[d] >= start) & (cells[d] < end)] for d in ends if d in counted
-        }
+        of_trials = {d: ends[d][inside[d]] for d in counted}
         return {
             d: _marginal(posterior, d, here[d], *one, wanted[d], of_trials.get(d))
             for d, one in found.items()
