@@ -103,6 +103,8 @@ class RowChooser:
         taken = self._smallest(self.n - int(SHARE * self.n)) | np.isin(self.row, must)
         budget = max(0, self.n - int(taken.sum()))
         for stratum in sorted(self.strata.values(), key=lambda one: one.size):
+            if not budget:
+                break
             some = stratum.row[~np.isin(stratum.row, self.row[taken])][:budget]
             taken |= np.isin(self.row, some)
             budget -= some.size
