@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import glfm_cli
-from glfm_cli import impute
+from glfm_cli import compare_tables, impute
 from glfm_cli.errors import GlfmError
 from glfm_cli.estimators import GlfmClassifier, GlfmImputer
 from glfm_cli.io.frames import table_like, table_of
@@ -34,6 +34,16 @@ TABLE = pa.table(
 def kinds() -> dict[str, Any]:
     """Return what makes data of another library from a table, by its name."""
     return {"pandas": pa.Table.to_pandas, "batch": lambda t: t.to_batches()[0]}
+
+
+@pytest.mark.parametrize("types", [TYPES, "auto"], ids=["stated", "guessed"])
+def test_frames_are_compared_as_files_are(types: Any) -> None:
+    truth = TABLE.to_pandas().assign(town="Oslo", x=np.arange(40) / 4.0)
+    truth.loc[::2, "town"] = "Rom"
+    far = truth.assign(x=truth["x"] + 1.0)
+    found = compare_tables({"same": truth, "far": far}, truth, types, masked=TABLE.to_pandas())
+    errors = {x.method: x.mean for x in found.lines if x.what[:3] == ("mae", "column", "x")}
+    assert errors == {"same": 0.0, "far": 1.0}
 
 
 @pytest.mark.parametrize("kind", ["pandas", "batch", "polars", "duckdb"])

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli import GlfmError, MatrixOptions, Sampling, evaluate, impute, load_fit
+from glfm_cli.acquisition.suggest import Choice
 from glfm_cli.completion import Files
 from glfm_cli.evaluation import Design
 from glfm_cli.options import Scaling
@@ -46,6 +47,7 @@ def test_numbers_of_numpy_are_those_of_python(tmp_path: Path) -> None:
         (Scaling, {"learn_rows": 0}, "learn_rows, found 0, expected a whole number from 1"),
         (Design, {"rates": ["0.1"]}, "rates, found 0.1, expected shares between 0 and 1"),
         (Design, {"rates": [1.5]}, "rates, found 1.5, expected shares between 0 and 1"),
+        (Choice, {"count": "3"}, "count, found 3, expected a whole number from 1"),
         (Design, {"jobs": 0.5}, "jobs, found 0.5, expected a whole number from 1"),
     ],
 )

@@ -28,7 +28,7 @@ from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.io.frames import AsGiven
 from glfm_cli.latent.capabilities import SharedLaw
 from glfm_cli.latent.model import LatentModel
-from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
+from glfm_cli.options import MatrixOptions, Sampling, Saving, gather, whole
 from glfm_cli.schema.phrases import did_you_mean
 from glfm_cli.store import load_fit
 
@@ -54,8 +54,7 @@ class Choice:
     cost: Any = None
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise UsageError("--count", value=self.count, expected="a whole number from 1")
+        object.__setattr__(self, "count", whole("count", self.count))
         if self.rule not in get_args(Rule):
             raise UsageError("--rule", value=self.rule, expected=" or ".join(get_args(Rule)))
         if isinstance(self.columns, str):

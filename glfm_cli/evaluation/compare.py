@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Mapping
-from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion import as_schema
+from glfm_cli.completion import TableLike, Types, as_table, with_types
 from glfm_cli.encoding import Data, encode
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.evaluation import Evaluation
@@ -21,32 +18,30 @@ from glfm_cli.evaluation.read import values_at
 from glfm_cli.evaluation.results import Outcome, OutcomeId
 from glfm_cli.evaluation.scoring import score_all, spans
 from glfm_cli.evaluation.task import Prediction
-from glfm_cli.io import read_table
 from glfm_cli.schema import Schema
 
 GIVEN = "given"
-Source: TypeAlias = pa.Table | str | os.PathLike[str]
 
 
 def compare_tables(
-    tables: Mapping[str, Source],
-    truth: Source,
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    tables: Mapping[str, TableLike],
+    truth: TableLike,
+    types: Types,
     *,
-    masked: Source | None = None,
+    masked: TableLike | None = None,
     reference: str | None = None,
 ) -> Evaluation:
     """Score completed tables against the true values.
 
     Parameters
     ----------
-    tables : mapping of str to table
+    tables : mapping of str to table, data frame or path
         Names to completed tables, with the rows of `truth` in the same order.
-    truth : table
+    truth : table, data frame or path
         The true values; cells that are empty in it are not scored.
     types : Schema, Guess, mapping or path
         What the columns mean.
-    masked : table, optional
+    masked : table, data frame or path, optional
         The table that was completed: only its missing cells count; without it, all that `truth`
         has is scored, those that were never missing too.
     reference : str, optional
@@ -67,8 +62,8 @@ def compare_tables(
         raise UsageError("nothing to compare", expected="at least one completed table")
     if reference is not None and reference not in tables:
         raise UsageError("--reference", value=f"'{reference}'", expected=" or ".join(tables))
-    schema = as_schema(types)
-    true, file = _opened(truth)
+    read, schema = with_types(truth, types)
+    true, file = as_table(read)
     data = encode(true, schema, file=file)
     hidden = _cells(data, masked, schema)
     n_cells = sum(rows.size for rows in hidden.values())
@@ -80,7 +75,7 @@ def compare_tables(
     values = {d: data.columns[d].scored[rows] for d, rows in hidden.items()}
     span, fits = spans(data.columns), []
     for name, source in tables.items():
-        table, file = _opened(source)
+        table, file = as_table(source)
         columns = {d: data.columns[d] for d in hidden}
         guess = values_at(table, columns, hidden, n_rows=data.n_rows, file=file)
         scores = score_all(data.columns, span, values, {d: Prediction(x) for d, x in guess.items()})
@@ -100,17 +95,11 @@ def compare_tables(
     )
 
 
-def _opened(source: Source) -> tuple[pa.Table, str | None]:
-    if isinstance(source, pa.Table):
-        return source, None
-    return read_table(source), str(source)
-
-
-def _cells(data: Data, masked: Source | None, schema: Schema) -> dict[int, Array]:
+def _cells(data: Data, masked: TableLike | None, schema: Schema) -> dict[int, Array]:
     """Return the rows to score of every completed column that has any."""
     requested = [e.observed & e.column.completed for e in data.columns]
     if masked is not None:
-        table, file = _opened(masked)
+        table, file = as_table(masked)
         missing = encode(table, schema, file=file)
         if missing.n_rows != data.n_rows or [e.column.name for e in missing.columns] != [
             e.column.name for e in data.columns

@@ -23,7 +23,7 @@ def listed(names: Iterable[str]) -> str:
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the one of `known` that `name` was probably meant to be."""
     folded = {item.casefold(): item for item in known}
-    found = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    found = get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
 
 
