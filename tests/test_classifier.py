@@ -108,6 +108,8 @@ def test_a_score_needs_a_label_for_each_row_and_some_that_are_there(
         fitted.score(x, np.full(20, np.nan))
     with pytest.raises(GlfmError, match="every label of y is missing"):
         GlfmClassifier(**FAST).fit(x, np.full(20, np.nan))
+    with pytest.raises(GlfmError, match="y mixes texts and numbers"):
+        GlfmClassifier(**FAST).fit(x, np.array([1, "a"] * 10, dtype=object))
 
 
 def test_a_frame_of_mixed_columns() -> None:

@@ -246,6 +246,10 @@ def test_bad_matrices_are_one_clear_line(given: Any, said: str) -> None:
     [
         ({"model": "lda"}, "one of cnpf, scaled, hgp, diln"),
         ({"restarts": 0}, "restarts, found 0"),
+        ({"restarts": 1.5}, "restarts, found 1.5, expected a whole number from 1"),
+        ({"seed": "1"}, "seed, found 1, expected a whole number from 0"),
+        ({"observed": "0.1"}, "observed, found 0.1, expected a share"),
+        ({"tau": "1"}, "tau, found 1, expected a number above 0"),
         ({"components": 0}, "components, found 0"),
         ({"observed": 1.0}, "observed, found 1.0"),
         ({"tau": 0.0}, "tau, found 0.0"),

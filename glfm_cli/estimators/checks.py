@@ -117,6 +117,10 @@ def labels_of_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             "Unknown label type: y holds fractions, which are not labels",
             hint="Give labels as whole numbers or texts; a column of numbers is for `GlfmImputer`.",
         )
+    if numbers and any(isinstance(label, str) for label in labels[there]):
+        raise RowsError(
+            "y mixes texts and numbers, which have no order", hint="Give all labels as texts."
+        )
     if len(set(labels[there])) < 2:
         raise RowsError("y has one class only", expected="labels of at least two classes")
     return labels, there

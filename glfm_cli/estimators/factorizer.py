@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -22,6 +23,7 @@ from glfm_cli.latent.cnpf.calibration import (
 )
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.prediction import fold_in
+from glfm_cli.options import whole
 from glfm_cli.settings import apply_settings
 
 Variant = Literal["cnpf", "scaled", "hgp", "diln"]
@@ -198,7 +200,7 @@ class GlfmFactorizer(WithOutput, WithParameters):
         p : (rows, n) probabilities of a count of at least one, NaN there
         """
         counts = self._new(X)
-        if not 1 <= n <= counts.shape[1]:
+        if not (isinstance(n, Integral) and 1 <= n <= counts.shape[1]):
             raise UsageError("n", value=n, expected=f"a whole number from 1 to {counts.shape[1]}")
         folded = self._fitted.fold_in(counts, self._fit_config)
         size = max(1, PART // counts.shape[1])
@@ -238,10 +240,9 @@ class GlfmFactorizer(WithOutput, WithParameters):
         if self.output not in get_args(Output):
             raise UsageError("output", value=self.output, expected="proportions or weights")
         for name, least in {"restarts": 1, "seed": 0, "threads": 1}.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise UsageError(name, value=value, expected=f"a whole number from {least} on")
-        if self.tau is not None and not 0.0 < self.tau <= 64.0:
+            whole(name, getattr(self, name), least)
+        tau = self.tau
+        if tau is not None and not (isinstance(tau, Real) and 0.0 < float(tau) <= 64.0):
             raise UsageError("tau", value=self.tau, expected="a number above 0, at most 64")
         _require_share(self.observed)
         try:
@@ -271,5 +272,5 @@ class GlfmFactorizer(WithOutput, WithParameters):
 
 
 def _require_share(share: float) -> None:
-    if not 0.0 < share < 1.0:
+    if not (isinstance(share, Real) and 0.0 < float(share) < 1.0):
         raise UsageError("observed", value=share, expected="a share above 0 and below 1")
