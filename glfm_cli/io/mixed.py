@@ -75,4 +75,4 @@ def cells_of(column: pa.Array, field: pa.Field) -> list[Any]:
 
 
 def _number(text: str) -> float | int:
-    return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+    return int(text) if re.fullmatch(r"[+-]?\d{1,300}", text) else float(text)
