@@ -1789,7 +1789,7 @@ MUTANTS = {
         STACKED,
     ),
     "codes of the file called guessed": Mutant(
-        "guess/guess.py",
+        "guess/rules.py",
         "guessed & ~gap_words(whole) & ~missing_by_file(whole)",
         "guessed & ~gap_words(whole)",
         "tests/test_guess_surveys.py",

@@ -11,7 +11,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source
-from glfm_cli.guess.codes import STRAY_CODES
+from glfm_cli.guess.stray import STRAY_CODES
 from glfm_cli.schema import Column, Transform
 
 MAX_EXACT = 2.0**53  # up to here every integer is a double of its own

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from glfm_cli.guess.names import is_concentration, is_intensity, words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
+from glfm_cli.guess.stray import HIGH_CODES, LOW_CODES
 
 # Never a value of their own (compared in lower case).
 GAP_WORDS = words(
@@ -114,19 +115,8 @@ MOST_ABOVE = 3.0  # the largest of them, the least other number
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
 _LARGEST_SMALL_SCALE = 6
 _MANY_NEGATIVES = 4
-_DIGITS = range(2, 8)
-# Of logs of boreholes, -999.25; of files of short and long integers, their last number.
-HIGH_CODES = np.array(
-    [7, 8, 9, 99.9, 999.9, 9999.9, 99999.9, 99.99, 999.99, 9999.99, 999.25, 9999.25, 99999.25]
-    + [32767, 32768, 65535, 2147483647, 2147483648]
-    + [float(f"{digit}" * length) for digit in (6, 7, 8, 9) for length in _DIGITS]
-    + [10.0**length - low for low in (2, 3, 4) for length in _DIGITS]
-)
 NOWHERE = 1e20  # from which numbers fill the empty cells of grids: 1e30, 1.70141e38
 LEAST_REPEATED = 3  # rows with the one number below zero, far from all others, that is a code
-LOW_CODES = -np.concatenate([np.arange(1.0, 10.0), HIGH_CODES])
-# Among words or dates, few numbers can be anything else.
-STRAY_CODES = np.concatenate([LOW_CODES, HIGH_CODES[HIGH_CODES >= 66]])
 # No day: 0000-00-00, 99/99/9999, 9999-12-31.
 _NO_DAY = r"^[0 :/.T-]{6,}$|^[9/.-]{8,}$|^9999-12-31|^(?:31[./-]12|12/31)[./-]9999"
 

@@ -22,6 +22,7 @@ from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
+from glfm_cli.guess.stray import STRAY_CODES
 from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.guess.words import judge_words
 from glfm_cli.io.numerals import PLAIN
@@ -208,7 +209,7 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
         why += "; where that is below a limit of detection, write the limit, <0.05"
         gaps = gaps.add(column, below, why, impute=False)
         return *_part_codes(column.keep(numbers), gaps), True
-    stray = numbers & np.isin(column.numbers, codes.STRAY_CODES)
+    stray = numbers & np.isin(column.numbers, STRAY_CODES)
     if numbers.sum() <= MOST_STRAY and np.array_equal(stray, numbers):
         among = "dates" if dates.any() else "words"
         gaps = gaps.add(column, stray, f"among {among}, taken for missing")
