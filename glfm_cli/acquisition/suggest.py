@@ -22,6 +22,7 @@ from glfm_cli.completion.prepare import with_pairs_read
 from glfm_cli.completion.saved import encoded_of_fit, is_saved_fit
 from glfm_cli.encoding import Data, layout_of
 from glfm_cli.errors import SchemaError, TableError, UsageError
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
@@ -121,6 +122,7 @@ class Suggestion(AsGiven):
         }
 
 
+@one_blas_thread()
 def suggest(
     table: TableLike,
     types: Types | None = None,

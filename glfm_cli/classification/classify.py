@@ -32,6 +32,7 @@ from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
 from glfm_cli.inference.sampling import Observer, Stop
 from glfm_cli.inference.tasks import Runner, runner_of
@@ -42,6 +43,7 @@ from glfm_cli.settings import apply_settings
 from glfm_cli.store import check_free
 
 
+@one_blas_thread()
 def classify(
     table: TableLike,
     types: Types | None = None,

@@ -17,6 +17,7 @@ from glfm_cli.encoding import (
     levels_of,
     settle,
 )
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Draw, Posterior
@@ -37,6 +38,7 @@ class TableDraws:
         self.joint = JointDraws(posterior, data.missing, bounds_of(data), relations.less, equations)
         self.levels = _laws_of_levels(posterior, data)
 
+    @one_blas_thread()
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
         """Return one value or level code a cell, NaN where it is to have none.
 

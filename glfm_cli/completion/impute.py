@@ -45,6 +45,7 @@ from glfm_cli.completion.streamed import StreamedImputation, plan_stream
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.chains import n_kept
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.posterior import Posterior
@@ -58,6 +59,7 @@ from glfm_cli.store import Fit, check_folder, load_fit, read_header
 FitLike = Fit | str | os.PathLike[str]
 
 
+@one_blas_thread()
 def impute(
     table: TableLike,
     types: Types | None = None,

@@ -17,6 +17,7 @@ from glfm_cli.completion.extremes import extreme_estimates
 from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts, numerals_of
 from glfm_cli.errors import UsageError, counted
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.cell_traces import trace_cells
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import Precision
@@ -179,6 +180,7 @@ class Completion(CompletionResult):
         filled = {part.encoded.column.name for part in self.columns if part.estimate.size}
         return table_like(self.table, self.given, filled)
 
+    @one_blas_thread()
     def multiple(self, versions: int, analysis: str | None = None) -> Multiple:
         """Return several completed versions of the table, for multiple imputation.
 

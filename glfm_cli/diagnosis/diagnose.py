@@ -14,6 +14,7 @@ from glfm_cli.diagnosis.advice import advise
 from glfm_cli.diagnosis.check import REPLICATES, check_columns
 from glfm_cli.diagnosis.result import Diagnosis, UncertainCell
 from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.cell_traces import trace_cells
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
@@ -30,6 +31,7 @@ NO_DATA = (
 )
 
 
+@one_blas_thread()
 def diagnose_fit(
     fit: Fit | str | os.PathLike[str], *, replicates: int = REPLICATES, cells: int = UNCERTAIN_CELLS
 ) -> Diagnosis:

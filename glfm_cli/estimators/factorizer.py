@@ -13,6 +13,7 @@ from glfm_cli.errors import UsageError
 from glfm_cli.estimators.count_matrix import counts_of, names_of, with_names
 from glfm_cli.estimators.output import WithOutput, frame_of
 from glfm_cli.estimators.parameters import WithParameters
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.latent.cnpf.calibration import (
@@ -117,6 +118,7 @@ class GlfmFactorizer(WithOutput, WithParameters):
         self.threads = threads
         self.settings = settings
 
+    @one_blas_thread()
     def fit(self, X: Any, y: object = None) -> Self:
         """Fit the model to rows X (n, I) of counts; `y` is not used.
 
@@ -155,6 +157,7 @@ class GlfmFactorizer(WithOutput, WithParameters):
             del self.feature_names_in_
         return self
 
+    @one_blas_thread()
     def transform(self, X: Any) -> Any:
         """Return (n, T) the proportions or weights of rows, by the step of rows alone.
 
@@ -174,6 +177,7 @@ class GlfmFactorizer(WithOutput, WithParameters):
         """Fit the model and return what `transform` says of the same rows; `y` is not used."""
         return self.fit(X, y).transform(X)
 
+    @one_blas_thread()
     def rates(self, X: Any, seen: Any = None) -> Array:
         """Return (n, I) the expected counts of new rows like X.
 
@@ -191,6 +195,7 @@ class GlfmFactorizer(WithOutput, WithParameters):
             counts, _ = hide_columns(counts, known)
         return self._fitted.fold_in(counts, self._fit_config).rates(slice(None))
 
+    @one_blas_thread()
     def recommend(self, X: Any, n: int = 10) -> tuple[Array, Array]:
         """Return the n likeliest columns with no count yet of each row, and how likely each is.
 
@@ -211,6 +216,7 @@ class GlfmFactorizer(WithOutput, WithParameters):
         columns, p = zip(*found, strict=True)
         return np.concatenate(columns), np.concatenate(p)
 
+    @one_blas_thread()
     def perplexity(self, X: Any, observed: float | None = None) -> float:
         """Return exp(-mean log p) of the counts of new rows whose columns are hidden at random.
 

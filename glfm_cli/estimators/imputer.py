@@ -34,6 +34,7 @@ from glfm_cli.estimators.guessed import guessed, warn_of_empty, warn_of_left_out
 from glfm_cli.estimators.output import WithOutput
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import Guess
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
 from glfm_cli.options import Sampling, Saving
@@ -115,6 +116,7 @@ class GlfmImputer(WithOutput, WithParameters):
         self.add_indicator = add_indicator
         self.random_state = random_state
 
+    @one_blas_thread()
     def fit(self, X: Any, y: object = None) -> Self:
         """Sample the model of a table; `y` is not used.
 
@@ -158,6 +160,7 @@ class GlfmImputer(WithOutput, WithParameters):
             raise KeyboardInterrupt
         return self
 
+    @one_blas_thread()
     def transform(self, X: Any) -> Any:
         """Return the rows with their missing cells filled; nothing is fitted anew.
 

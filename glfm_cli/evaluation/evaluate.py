@@ -27,6 +27,7 @@ from glfm_cli.evaluation.methods import METHODS, Method, choose_methods
 from glfm_cli.evaluation.results import Outcome, OutcomeId, Results
 from glfm_cli.evaluation.scoring import spans
 from glfm_cli.evaluation.split import read_split
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.executors import available_threads, run_in_processes
 from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.options import MatrixOptions, Sampling, gather
@@ -78,6 +79,7 @@ class Schedule:
     others: tuple[Outcome, ...]  # on disk, of methods or repeats that are not requested for now
 
 
+@one_blas_thread()
 def evaluate(
     table: TableLike,
     types: Types,

@@ -42,6 +42,7 @@ from glfm_cli.exploration.stability import (
     membership_probability,
     standard_error,
 )
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.diagnostics import diagnose
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
@@ -54,6 +55,7 @@ REQUESTED = (
 )
 
 
+@one_blas_thread()
 def explore(
     table: TableLike,
     types: Types | None = None,

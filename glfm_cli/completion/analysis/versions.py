@@ -38,6 +38,7 @@ from glfm_cli.completion.analysis.told import Told
 from glfm_cli.completion.analysis.walk import Walk
 from glfm_cli.encoding import Data, learnt_cells, settle
 from glfm_cli.errors import broke_down
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.capabilities import Candidates, HoldsLevels
 from glfm_cli.latent.model import Problem
@@ -103,6 +104,7 @@ class Compatible:
             problem = replace(problem, config=problem.model.holding_none(problem.config))
         return cls(regression, data, problem, seed, max(SWEEPS, sweeps), more, left)
 
+    @one_blas_thread()
     def draw(self, start: Mapping[int, Array], number: int) -> dict[int, Array]:
         """Return the missing cells of version `number` by column, after SWEEPS from some others."""
         streams = Streams(self.seed, _FIRST_CHAIN + number)
