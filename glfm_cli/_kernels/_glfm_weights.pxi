@@ -2,12 +2,15 @@
 
 cdef void sum_squares(Model* m) noexcept nogil:
     """mean_s = sum over rows of y_ns^2."""
-    cdef int s
+    cdef int s, S = m.S
     cdef size_t n
-    memset(m.mean, 0, <size_t> m.S * sizeof(double))
+    cdef const double* y
+    cdef double* mean = m.mean
+    memset(mean, 0, <size_t> S * sizeof(double))
     for n in range(<size_t> m.N):
-        for s in range(m.S):
-            m.mean[s] += m.y[n * m.S + s] * m.y[n * m.S + s]
+        y = m.y + n * S
+        for s in range(S):
+            mean[s] += y[s] * y[s]
 
 
 cdef void rescale_unit_columns(Model* m, const uint8_t* unit_noise, const double* group,
@@ -21,7 +24,6 @@ cdef void rescale_unit_columns(Model* m, const uint8_t* unit_noise, const double
     Without it the scale of a probit column creeps.
     """
     cdef int s, k, d, first
-    cdef size_t n
     cdef double total, count, g
     sum_squares(m)
     s = 0
@@ -36,33 +38,45 @@ cdef void rescale_unit_columns(Model* m, const uint8_t* unit_noise, const double
                 total -= m.L[<size_t> k * m.width_S + s] * m.M[<size_t> k * m.width_S + s]
             count += m.N
             s += 1
-        factor[d] = 1.0
+        g = 1.0
         if unit_noise[d] and total > 0.0:
             g = sqrt(2.0 * random_standard_gamma(m.bitgen, 0.5 * count) / total)
-            factor[d] = g
-            scale_columns(m, first, s, g)
+        factor[d] = g
+        for first in range(first, s):
+            m.r[first] = g
+    scale_columns(m, m.r)
 
 
-cdef void scale_columns(Model* m, int first, int end, double g) noexcept nogil:
-    """Multiply pseudo-columns first..end-1 by g: y, and Z'y and P^-1 Z'y with it."""
-    cdef int s, k
-    cdef size_t n
+cdef void scale_columns(Model* m, const double* g) noexcept nogil:
+    """Multiply pseudo-columns by g (S,): y, row by row, and Z'y and P^-1 Z'y with it.
+
+    mean_s = sum over rows of the new y_ns^2.
+    """
+    cdef int s, S = m.S
+    cdef size_t n, k
+    cdef double* y
+    cdef double* mean = m.mean
+    memset(mean, 0, <size_t> S * sizeof(double))
     for n in range(<size_t> m.N):
-        for s in range(first, end):
-            m.y[n * m.S + s] *= g
-    for k in range(m.K):
-        for s in range(first, end):
-            m.L[<size_t> k * m.width_S + s] *= g
-            m.M[<size_t> k * m.width_S + s] *= g
+        y = m.y + n * S
+        for s in range(S):
+            y[s] *= g[s]
+            mean[s] += y[s] * y[s]
+    for k in range(<size_t> m.K):
+        for s in range(S):
+            m.L[k * m.width_S + s] *= g[s]
+            m.M[k * m.width_S + s] *= g[s]
 
 
 cdef void draw_noise(Model* m, const uint8_t* unit_noise, double shape, double rate,
                      double* noise) noexcept nogil:
-    """sd2_d | Y, Z with the weights out: InvGamma(shape + N S_d/2, rate + (y'y - l'P^-1 l)/2)."""
+    """sd2_d | Y, Z with the weights out: InvGamma(shape + N S_d/2, rate + (y'y - l'P^-1 l)/2).
+
+    The squares are those that `scale_columns` left.
+    """
     cdef int s, k, d
     cdef size_t n
     cdef double total
-    sum_squares(m)
     s = 0
     while s < m.S:
         d = m.column[s]

@@ -23,8 +23,8 @@ MUTANTS = {
         "pass",
     ),
     "noise variance without the square": (
-        "m.mean[s] += m.y[n * m.S + s] * m.y[n * m.S + s]",
-        "m.mean[s] += m.y[n * m.S + s]",
+        "y[s] *= g[s]\n            mean[s] += y[s] * y[s]",
+        "y[s] *= g[s]\n            mean[s] += y[s]",
     ),
     "singletons dropped first": (
         "update_bits(m, n_single)",
