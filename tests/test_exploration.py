@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as nps
 
 from glfm_cli import Exploration, explore
 from glfm_cli.errors import UsageError
-from glfm_cli.exploration import tables
+from glfm_cli.exploration import ExplorationFiles, Request, tables
 from glfm_cli.exploration.dependence import mutual_information
 from glfm_cli.exploration.explanation import explain, memberships, numbered
 from glfm_cli.exploration.features import Effect
@@ -140,6 +140,7 @@ def test_the_line_on_convergence_calls_columns_by_name(
         ((0.6, 0.2, 0.2), (0.2, 0.5, 0.3), "grade higher (mid or above: 40 % → 80 %)"),
         ((0.2, 0.3, 0.5), (0.6, 0.2, 0.2), "grade lower (low: 20 % → 60 %)"),
         ((0.3, 0.1, 0.6), (0.3, 0.6, 0.1), "grade lower (mid or below: 40 % → 90 %)"),
+        ((0.1 + 0.2, 0.7 + 1e-15, 0.0), (0.1, 0.3, 0.6), "grade higher (high: 0 % → 60 %)"),
         ((0.0, 1.0, 0.0), (0.0, 1.0, 0.0), "grade stays as it is"),
     ],
 )
@@ -284,6 +285,27 @@ def test_an_unknown_way_to_choose_is_an_error() -> None:
     table, types, _ = two_features(0)
     with pytest.raises(UsageError, match="consensus or best or held-out"):
         explore(table, types, sample="worst", **SHORT)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("top", value) for value in (2.5, "3", 0)),
+        *(("surprising", value) for value in ("a", -1)),
+        *(("similar", 1.5), ("columns", 3), ("columns", [3])),
+    ],
+)
+def test_odd_requests_are_refused_before_anything_is_sampled(option: str, value: object) -> None:
+    with pytest.raises(UsageError, match=f"^(--)?{option}, found .*, expected "):
+        Request(**{option: value})  # type: ignore[arg-type]
+
+
+def test_files_may_be_named_by_texts(tmp_path: Any) -> None:
+    table, types, _ = two_features(0)
+    files = ExplorationFiles(folder=str(tmp_path / "out"), record=str(tmp_path / "r.json"))  # type: ignore[arg-type]
+    explore(table, types, files=files, chains=1, warmup=2, draws=2)
+    assert (tmp_path / "out" / "exploration.json").exists()
+    assert (tmp_path / "r.json").exists()
 
 
 def test_turning_features_leaves_eta_as_it_is(planted: tuple[Exploration, np.ndarray]) -> None:

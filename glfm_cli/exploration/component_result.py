@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.encoding import Data
 from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.goes_with import Amount, GoesWith
 from glfm_cli.exploration.lowrank import Component, CovariateEffect
@@ -50,13 +51,12 @@ class ComponentExploration(Explored):
     def labels(self, side: str, index: Array) -> list[str]:
         """Return the names of some rows or columns, as they are printed."""
         table = (self.rows if side == "row" else self.columns).take(pa.array(index))
-        if "label" in table.column_names:
-            table = table.select(["label"])
-        elif "cells" in table.column_names:
-            table = table.select(table.column_names[:1])
+        if not isinstance(self.data, Data):
+            name = "label" if "label" in table.column_names else table.column_names[0]
+            return [str(text) for text in table[name].to_pylist()]
         texts = []
         for row in table.to_pylist():
-            parts = [str(value) for value in row.values() if value is not None]
+            parts = [str(value) for value in row.values() if value not in (None, "")]
             texts.append("=".join(parts) if side == "column" else parts[0])
         return texts
 
@@ -157,13 +157,15 @@ class ComponentExploration(Explored):
         places = pa.array(np.tile(np.arange(n), K))
         names = np.repeat([c.name for c in self.components], n) if K else np.empty(0, dtype=object)
         columns: dict[str, Any] = {"component": pa.array(names, pa.string())}
-        columns |= {name: labels[name].take(places) for name in labels.column_names}
+        kept = [name for name in labels.column_names if name not in OF_SCORES]
+        columns |= {name: labels[name].take(places) for name in kept}
         for name, of in (("score", f"{side}s"), ("sd", f"{side}s_sd")):
             parts = [getattr(c, of) for c in self.components]
             columns[name] = pa.array(np.concatenate([*parts, np.empty(0)]))
         return pa.table(columns)
 
 
+OF_SCORES = ("component", "score", "sd")  # columns of their own that tables of scores have
 _OF_COMPONENT = ("size", "size_sd", "share")
 
 

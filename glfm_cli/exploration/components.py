@@ -8,7 +8,7 @@ import pyarrow as pa
 import glfm_cli.exploration.lowrank as lowrank
 from glfm_cli.completion import MatrixData
 from glfm_cli.encoding import Data, Ids
-from glfm_cli.exploration.component_result import ComponentExploration
+from glfm_cli.exploration.component_result import OF_SCORES, ComponentExploration
 from glfm_cli.exploration.goes_with import Support
 from glfm_cli.exploration.job import ExplorationJob
 from glfm_cli.exploration.latent_columns import latent_columns
@@ -34,7 +34,7 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
         notes = data.notes if job.session is not None else ()
         notes = (*notes, *(shared.cautions if shared is not None else ()))
     else:
-        rows, columns = (_named_ids(ids) for ids in (data.rows, data.others))
+        rows, columns = _named_ids(data.rows, "row"), _named_ids(data.others, "column")
         covariates, support = data.names, _support(data)
         rows, columns = (
             ids.append_column("cells", pa.array(known.cells))
@@ -72,7 +72,9 @@ def _support(data: MatrixData) -> tuple[Support, Support]:
     return found[0], found[1]
 
 
-def _named_ids(ids: Ids) -> pa.Table:
-    """Return the ids, and their labels where they have some."""
+def _named_ids(ids: Ids, side: str) -> pa.Table:
+    """Return the ids, and their labels where they have some; `side` names ids where that is taken.
+    """
     labels = {"label": pa.array(ids.labels, pa.string())} if ids.labels else {}
-    return pa.table({ids.name: ids.values} | labels)
+    taken = ids.name in (*OF_SCORES, "label", "cells")
+    return pa.table({side if taken else ids.name: ids.values} | labels)

@@ -44,6 +44,11 @@ class ExplorationFiles:
     others: Mapping[str, Path] = field(default_factory=dict)
     draw: Callable[[AnyExploration, Path | None], None] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("folder", "traces", "record"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else Path(value))
+
     def check(self) -> None:
         """Raise now what writing would raise after the work.
 

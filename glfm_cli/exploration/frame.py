@@ -107,7 +107,7 @@ def frame_of(
     flat = x.shape[1] == 2
     laid = x if flat else embedded((x * scale if cells is None else cells)[rows])
     middle = laid.mean(axis=0)
-    turn = np.linalg.svd(laid - middle, full_matrices=False)[2].T
+    turn = np.linalg.svd(laid - middle, full_matrices=len(laid) < 2)[2].T  # two axes of one row
     u = (laid - middle) @ turn
     for axis in range(2):
         r = np.array([rank_correlation(s if flat else s[rows], u[:, axis]) for s in scores])

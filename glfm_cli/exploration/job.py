@@ -80,7 +80,8 @@ class ExplorationJob:
             return self.session.problem
         assert isinstance(self.data, Data)
         xs = learnt_cells(self.data.columns)
-        return Problem(self.model, self.config, self.links, xs, groups=self.data.groups)
+        of = self.model, self.config, self.links, xs
+        return Problem(*of, groups=self.data.groups, beside=self.data.beside)
 
     @property
     def limits(self) -> tuple[float | None, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Sample, check_sample
 from glfm_cli.exploration.scales import Scale
+from glfm_cli.options import whole
 from glfm_cli.schema.phrases import did_you_mean
 
 TOP = 5
@@ -38,14 +39,13 @@ class Request:
 
     def __post_init__(self) -> None:
         check_sample(self.sample)
-        if self.top < 1:
-            raise UsageError("--top", value=self.top, expected="a whole number from 1")
-        if self.surprising < 0:
-            raise UsageError(
-                "--surprising", value=self.surprising, expected="a whole number from 0"
-            )
+        for name, default in (("top", TOP), ("surprising", 0), ("similar", None)):
+            number = whole(name, getattr(self, name), least=int(name == "top"))
+            object.__setattr__(self, name, default if number is None else number)
         if self.columns is not None:
             names = [self.columns] if isinstance(self.columns, str) else self.columns
+            if not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
+                raise UsageError("--columns", value=names, expected="names of columns")
             object.__setattr__(self, "columns", tuple(names))
 
     def check_rows(self, n_rows: int) -> None:

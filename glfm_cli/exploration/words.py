@@ -63,7 +63,7 @@ def _end(effect: Effect) -> str:
     if effect.direction == "higher":
         first = 1 + int(np.argmax(below[0, :-1] - below[1, :-1]))
         which = levels[first] + (" or above" if first < len(levels) - 1 else "")
-        before, after = 1 - below[:, first - 1]
+        before, after = np.maximum(1 - below[:, first - 1], 0.0)  # sums may exceed 1 by rounding
     else:
         last = int(np.argmax(below[1, :-1] - below[0, :-1]))
         which = levels[last] + (" or below" if last > 0 else "")

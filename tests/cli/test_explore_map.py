@@ -76,6 +76,25 @@ def test_turning_mirroring_and_shifting_places_leaves_the_map_as_it_is(seed: int
     assert np.allclose(one.places(shown), x)
 
 
+def test_one_row_alone_has_a_map() -> None:
+    table = pa.table({"a": [1.0], "b": [2.0]})
+    said: Any = explore(table, Schema.from_yaml("columns: {a: real, b: real}"), model="clgp")
+    assert said.map.position.shape == (1, 2)
+
+
+def test_a_saved_map_explains_as_much_of_what_stands_beside_dates(tmp_path: Path) -> None:
+    days = np.random.default_rng(0).integers(0, 1400, 60)
+    warm = np.cos(days / 365.0 * 2.0 * np.pi) + 0.1 * np.arange(60) % 3
+    moments = pa.array(days.astype("datetime64[D]"))
+    table = pa.table({"day": moments, "warm": warm, "cold": -warm})
+    types = "columns: {day: {type: date, as: [days, month]}, warm: real, cold: real}"
+    save = tmp_path / "map.glfm"
+    said: Any = explore(table, Schema.from_yaml(types), model="clgp", save=save, **SHORT)
+    again: Any = explore(save)
+    first, second = ([one.explained for one in found.map.columns] for found in (said, again))
+    assert first == second
+
+
 def test_a_frame_turns_covariances(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, C = rng.normal(size=(40, 2)), rng.normal(size=(40, 2, 2))

@@ -59,6 +59,29 @@ def test_units_are_called_by_their_labels_and_in_a_saved_fit_too(matrix: Any) ->
     assert "role label is not used" in refused.stderr
 
 
+@pytest.mark.parametrize("name", ["cells", "label", "score", "component"])
+def test_ids_are_told_whatever_their_column_is_called(matrix: Any, name: str) -> None:
+    matrix.put("ratings.csv", f"{name},i,r\n" + CELLS)
+    matrix.put("ratings.yaml", TYPES.replace("u: row", f"{name}: row"))
+    assert explored("--output", "out").status == 0
+    rows = pc.read_csv("out/rows.csv")
+    assert rows.column_names == ["component", "row", "cells", "score", "sd"]
+    assert set(rows["row"].to_pylist()) <= {f"u{i}" for i in range(9)}
+
+
+def test_rows_without_an_id_are_called_by_what_they_have(matrix: Any) -> None:
+    lines = [f",{line}" for line in TABLE.splitlines()[1:]]
+    matrix.put("table.csv", "label,component,a,b,kind\n" + "\n".join(lines) + "\n")
+    matrix.put("types.yaml", "columns: {label: id, component: id, a: real, b: real, kind: id}\n")
+    said = explored("--model", "bsvd", "-o", "out", "--json", name="table", types="types.yaml")
+    assert said.status == 0, said.stderr
+    (first, *_) = json.loads(said.stdout)["components"]
+    assert all(one["name"].startswith("r") for one in first["leading_rows"])
+    rows = pc.read_csv("out/rows.csv")
+    assert rows.column_names == ["component", "label", "kind", "row", "score", "sd"]
+    assert set(rows["component"].to_pylist()) <= {"C1", "C2"}
+
+
 def test_a_plan_says_what_triplets_need(matrix: Any) -> None:
     said = explored("--dry-run")
     assert said.status == 0, said.stderr
