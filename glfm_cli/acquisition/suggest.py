@@ -18,7 +18,7 @@ from glfm_cli.completion import Kept, TableLike, Types, as_table, plan_session, 
 from glfm_cli.completion.impute import requested_pairs
 from glfm_cli.completion.matrix import MatrixData, Pairs
 from glfm_cli.completion.models import Asked, named
-from glfm_cli.completion.prepare import with_pairs_read
+from glfm_cli.completion.prepare import with_guess, with_pairs_read
 from glfm_cli.completion.saved import encoded_of_fit, is_saved_fit
 from glfm_cli.encoding import Data, layout_of
 from glfm_cli.errors import SchemaError, TableError, UsageError
@@ -177,7 +177,8 @@ def suggest(
     session = plan_session(source, schema, sampling, Saving(), matrix, file=file)
     _check_model(session.problem.model)
     ids = source.select(list(session.data.ids))
-    search = find_cells(session.data, ids, matrix, choice, cost, file)
+    data = with_guess(session.data, table) if isinstance(session.data, Data) else session.data
+    search = find_cells(data, ids, matrix, choice, cost, file)
     found = finish(Kept(session, observer).sample(forecasts=False), search)
     return replace(found, given=given)
 

@@ -28,7 +28,7 @@ from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, few_labels, make_task, shared_ids
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
 from glfm_cli.completion.efforts import paced
-from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
+from glfm_cli.completion.prepare import NamedTable, TableLike, Types, as_table, with_types
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
@@ -38,9 +38,9 @@ from glfm_cli.inference.sampling import Observer, Stop
 from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links import LinkConfig
-from glfm_cli.options import STARTS, Sampling, Saving, gather
+from glfm_cli.options import STARTS, Sampling, Saving, gather, whole
 from glfm_cli.settings import apply_settings
-from glfm_cli.store import check_free
+from glfm_cli.store import Header, check_free
 
 
 @one_blas_thread()
@@ -95,6 +95,7 @@ def classify(
     """
     sampling, saving = gather(options, sampling or Sampling(), saving or Saving())
     began, missing = time.monotonic(), check_unseen(unseen) == "missing"
+    cv = whole("cv", cv, least=2)
     _check(sampling, saving, predict, cv)
     shaping: dict[str, object] = {"types": types, "target": target, "cv": cv}
     if fit is not None:
@@ -113,6 +114,7 @@ def classify(
         request.check_folds(cv)
     elif new is None and not (request.keeping or complete or np.isnan(request.task.code).any()):
         raise nothing_to_predict()
+    request.check_names(cv is not None or (new is not None and new.labelled), cv)
     threads, limit = sampling.threads or available_threads(), sampling.time_limit
     runner = runner_of(sampling.engine, sampling.scheduler, threads)
     if runner is not None and cv is None:
@@ -142,6 +144,15 @@ class FitRequest:
         """Raise when a fold would leave training rows without a label of each level."""
         task = self.task
         check_folds(task.code, task.levels, task.name, n_folds, task.groups)
+
+    def check_names(self, known: bool, n_folds: int | None) -> None:
+        """Raise UsageError, before a fit, when two columns of its predictions have one name.
+
+        known : whether labels of the rows to predict are known
+        """
+        at = np.flatnonzero(~np.isnan(self.task.code) == known)[:1]
+        p = np.ones((at.size, len(self.task.levels)))
+        self._predictions(at, p, None if n_folds is None else 0 * at).to_table()
 
     def validated(self, n_folds: int, runner: Runner | None) -> Classification:
         """Return what cross-validation predicts, its folds fitted by `runner`."""
@@ -227,7 +238,8 @@ def plan_request(
     file: str | None,
 ) -> FitRequest:
     """Check everything about a fit and read its table; nothing is fitted or written yet."""
-    kept = None
+    kept: Header | None = None
+    seen: tuple[str, ...] = ()
     if saving.resume is not None:
         kept, own = read_kept(Path(saving.resume))
         schema, target = kept.schema, own.target
@@ -238,12 +250,14 @@ def plan_request(
             hint="`glfm types TRAIN -o types.yaml` writes a first one.",
         )
     else:
-        schema, sampling = with_types(table, types)[1], paced(sampling, MODEL)
+        read, schema = with_types(table, types)
+        seen, sampling = read.notes if isinstance(read, NamedTable) else (), paced(sampling, MODEL)
         length = sampling.length(STARTS)
         defaults = {"model": IqgmeConfig(), "links": LinkConfig(rank_kurtosis=0.0)}
         configs = apply_settings(defaults, dict(sampling.settings or {}))
         how = Fitting(configs["model"], configs["links"], length["chains"], length["seed"])
     task, folder = make_task(table, schema, target, file), saving.resume or saving.save
+    task = replace(task, notes=(*task.notes, *seen))
     if saving.save is not None:
         check_free(saving.save)
     keeping = None
@@ -314,8 +328,6 @@ def _check(sampling: Sampling, saving: Saving, predict: object, cv: int | None) 
             raise UsageError(f"--{name} cannot be used here: the mixture of experts is fitted")
     if not saving.with_data:
         raise UsageError("--no-data cannot be used here: classifiers are saved without the table")
-    if cv is not None and (not isinstance(cv, int) or cv < 2):
-        raise UsageError("--cv", value=cv, expected="a whole number from 2")
     for name, other in (("--predict", predict), ("--save", saving.save)):
         if cv is not None and other is not None:
             raise UsageError(

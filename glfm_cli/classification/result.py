@@ -143,7 +143,7 @@ class Classification(AsGiven):
 
 
 def fit_summary(classifier: Classifier) -> dict[str, Any]:
-    """Return how a fit went."""
+    """Return how a fit went, with None for the bounds of starts that were not begun."""
     fitted = classifier.fitted
     out: dict[str, Any] = {"experts": classifier.n_experts, "converged": classifier.converged}
     if fitted.draws:
@@ -161,7 +161,7 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
         "averaged": [member.weight for member in classifier.members],
         "bound": float(fitted.bounds[-1]),
         "iterations": int(fitted.bounds.size),
-        "starts": [float(end) for end in fitted.ends],
+        "starts": [float(end) if math.isfinite(end) else None for end in fitted.ends],
     }
 
 

@@ -144,7 +144,7 @@ def _read_tasks(data: Data, role: Mapping[str, Role], file: str | None) -> Data:
 def _target_name(table: pa.Table, schema: Schema, target: str | None) -> str:
     if target is not None:
         if target not in table.column_names:
-            near = get_close_matches(target, table.column_names, n=1)
+            near = get_close_matches(str(target), table.column_names, n=1)
             raise UsageError(
                 "--target: the table has no such column",
                 value=f"'{target}'",

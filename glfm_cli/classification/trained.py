@@ -29,6 +29,11 @@ class NewRows:
     features: tuple[EncodedColumn, ...]
     code: Array
 
+    @property
+    def labelled(self) -> bool:
+        """Whether a label of them is known."""
+        return not np.isnan(self.code).all()
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import typer
@@ -28,7 +27,7 @@ def run(ctx: typer.Context, fit: str, *, strict: bool, as_json: bool) -> int:
     summary, (after, before) = fit_summary(trained.classifier), believed(trained.classifier)
     if as_json:
         facts = {"target": trained.target.column.name, "labelled": trained.n_labelled}
-        facts |= {"rows": trained.n_rows, "fit": finite_starts(summary)}
+        facts |= {"rows": trained.n_rows, "fit": summary}
         facts |= {"posterior": after.to_dict(), "prior": before.to_dict()}
         console.result_as_json(facts)
     else:
@@ -39,21 +38,13 @@ def run(ctx: typer.Context, fit: str, *, strict: bool, as_json: bool) -> int:
     return ExitStatus.OK
 
 
-def finite_starts(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the summary with None for the bounds of starts that were not begun."""
-    starts = summary.get("starts")
-    if starts is None:
-        return summary
-    return summary | {"starts": [one if math.isfinite(one) else None for one in starts]}
-
-
 def _fitted(summary: dict[str, Any]) -> str:
     """Return how the fit went, in a few lines."""
     how = "converged" if summary["converged"] else "not converged"
     if "draws" in summary:
         return f"{how}, {summary['draws']} draws of {summary['sweeps']} sweeps a chain"
     weights = ", ".join(f"{weight:.2f}" for weight in summary["averaged"])
-    bounds = ", ".join(f"{bound:.1f}" for bound in summary["starts"] if math.isfinite(bound))
+    bounds = ", ".join(f"{bound:.1f}" for bound in summary["starts"] if bound is not None)
     lines = (
         f"{how} after {summary['iterations']} iterations\n"
         f"Bounds of the starts: {bounds}\n"

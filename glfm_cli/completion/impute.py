@@ -24,10 +24,10 @@ from glfm_cli.completion.multiple import with_linear_part
 from glfm_cli.completion.needless import UNCHANGED, is_needless, without_draws
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.prepare import (
-    NamedTable,
     TableLike,
     Types,
     as_table,
+    with_guess,
     with_pairs_read,
     with_types,
 )
@@ -317,7 +317,7 @@ def plan_imputation(
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
     if isinstance(data, Data):
-        data = _with_guess(data, table)
+        data = with_guess(data, table)
         data = replace(data, notes=(*data.notes, *files.notes(source)))
     if files.analysis is not None:
         from glfm_cli.completion.analysis.versions import Compatible  # of few runs; slow
@@ -334,15 +334,6 @@ def _check_fit(fit: object) -> None:
     if not isinstance(fit, Fit | str | os.PathLike | None):
         expected = "a folder NAME.glfm, or what `load_fit` returns"
         raise UsageError("--fit", value=type(fit).__name__, expected=expected)
-
-
-def _with_guess(data: Data, table: TableLike) -> Data:
-    """Return the data with what guessing its types has seen, where they were guessed."""
-    if not isinstance(table, NamedTable):
-        return data
-    whys = table.reasons
-    left = tuple(replace(one, why=whys.get(one.column, one.why)) for one in data.not_completed)
-    return replace(data, notes=(*data.notes, *table.notes), not_completed=left)
 
 
 def check_recommend(matrix: MatrixOptions, run: Problem | Posterior) -> None:

@@ -259,6 +259,15 @@ def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
     return table, as_schema(types)
 
 
+def with_guess(data: Data, table: TableLike) -> Data:
+    """Return the data with what guessing its types has seen, where they were guessed."""
+    if not isinstance(table, NamedTable):
+        return data
+    whys = table.reasons
+    left = tuple(dataclasses.replace(o, why=whys.get(o.column, o.why)) for o in data.not_completed)
+    return dataclasses.replace(data, notes=(*data.notes, *table.notes), not_completed=left)
+
+
 def _guessed_missing(name: str, codes: Sequence[str], n: int) -> str:
     """Return what to say of values of a column that are completed as if they were missing."""
     told = (code if is_number(code) else quoted(code) for code in codes[:MOST_CODES])

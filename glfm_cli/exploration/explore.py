@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_table, with_types
+from glfm_cli.completion.prepare import with_guess
 from glfm_cli.completion.saved import is_saved_fit
 from glfm_cli.encoding import Data, learnt_cells, rows_inside
 from glfm_cli.encoding.notes import ONE_COLUMN
@@ -162,7 +163,8 @@ def plan_explore(
     if types is not None:
         table, schema = with_types(table, types)
     source, file = as_table(table)
-    return plan_exploration(source, schema, request, groups, file=file)
+    job = plan_exploration(source, schema, request, groups, file=file)
+    return replace(job, data=with_guess(job.data, table)) if isinstance(job.data, Data) else job
 
 
 def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glfm_cli import classify as classify_table
 from glfm_cli.classification.classify import plan_request
 from glfm_cli.cli.console import Console
 from glfm_cli.cli.progress import STEPS, FitProgress
+from glfm_cli.errors import UsageError
 from glfm_cli.io import read_table
 from glfm_cli.options import STARTS, Sampling, Saving
 from tests.cli.terminal import OnTerminal
@@ -484,3 +486,44 @@ def test_the_time_left_is_by_the_steps_of_earlier_folds() -> None:
     for sweep in range(1, 5):
         watch.swept(0, sweep, {"bound": 0.0})
     assert watch.seconds_left(7.0) == pytest.approx(7.0 * (10 - 4 + 10) / 14)
+
+
+@pytest.mark.parametrize("command", ["classify", "explore", "suggest"])
+def test_codes_guessed_to_stand_for_missing_are_told(desk: Any, here: Any, command: str) -> None:
+    rows = [f"{999 if i % 9 == 0 else 40 + i % 17},{'yes' if i % 2 else 'no'}" for i in range(120)]
+    desk.put("t.csv", "b,y\n" + "\n".join(rows) + "\n,\n")
+    more = {"classify": ("--target", "y"), "explore": ("--warmup", "2"), "suggest": ()}[command]
+    said = here(command, "t.csv", "--types", "auto", "--chains", "1", *more)
+    assert said.status == 0, said.stderr
+    assert "column 'b': 14 cells are 999, guessed to stand for missing" in said.stderr
+
+
+def test_folds_may_be_counted_by_numpy(desk: Any) -> None:
+    desk.put("train.csv", table(40, 1))
+    desk.put("types.yaml", TYPES)
+    found = classify_table("train.csv", "types.yaml", target="sick", cv=np.int64(2), chains=1)
+    assert found.cross_validation is not None
+    assert found.cross_validation.folds == 2
+    with pytest.raises(UsageError, match="no such column"):
+        classify_table("train.csv", "types.yaml", target=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "more", [("--save", "fit.glfm"), ("--cv", "2"), ("--predict", "train.csv", "-o", "p.csv")]
+)
+def test_names_of_predictions_that_clash_are_refused_before_the_fit(
+    desk: Any, here: Any, more: tuple[str, ...]
+) -> None:
+    desk.put("train.csv", table(40, 1).replace("id,", "row,", 1))
+    desk.put("types.yaml", TYPES.replace("id: id", "row: id"))
+    said = here("classify", "train.csv", "--types", "types.yaml", "--target", "sick", *more)
+    assert said.status == 2
+    assert "column 'row': the table of predictions would have two columns" in said.stderr
+    assert not Path("fit.glfm").exists()
+
+
+def test_a_fit_that_time_cut_short_is_told_as_json(classify: Any) -> None:
+    said = classify("--json", "-o", "p.csv", "--time-limit", "0.001", "--chains", "6")
+    assert said.status == 0, said.stderr
+    starts = json.loads(said.stdout)["fit"]["starts"]
+    assert starts[-1] is None
