@@ -107,6 +107,10 @@ SAMPLING["threads"] = options.shared(
     metavar="N",
     help="Chains of one fit to run at the same time; default: the cores divided among --jobs.",
 )
+COMPARED = (
+    *("data", "types", "compare", "truth", "masked", "reference"),
+    *("output", "plot", "html", "as_json", "quiet"),
+)
 QUIET = {"quiet": options.ENDING["quiet"]}
 
 
@@ -147,9 +151,10 @@ def run(
     tables = {
         "the table itself" if i == 0 else f"table {i + 1}": name for i, name in enumerate(data)
     }
-    _check_files({**tables, **files}, outputs, as_json)
+    _check_files({**options.inputs_of(ctx), **tables, **files}, outputs, as_json)
     check_compare(data, compare, truth, masked)
     if compare:
+        options.refuse(ctx, COMPARED, "completed tables are compared", "no model is fitted")
         evaluation = compared(data, truth, types, masked, reference, output)
         return _report(console, evaluation, names_of(data), outputs, as_json)
     written: dict[str, Any] = options.given(ctx, ("methods", "rates", "repeats", "mechanism"))

@@ -165,7 +165,7 @@ def _check(ctx: typer.Context, files: Any) -> None:
     for name, path in outputs.items():
         if str(path) == "-":
             raise UsageError(f"{name} needs a name, not standard output")
-    check_outputs(options.inputs_of(ctx), outputs)
+    check_outputs(options.inputs_of(ctx), outputs | {"--save": ctx.params["save"]})
     files.check()
     if "--html" in files.others:
         check_writable(files.others["--html"])

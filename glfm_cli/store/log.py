@@ -135,8 +135,9 @@ class Names:
             and 0 <= size < 2**40
             for d, name, size in params
         )
-        twice = len({one[:2] for one in params}) < len(params) or len(set(trace)) < len(trace)
-        if not sound or twice or not all(isinstance(name, str) for name in trace):
+        if not sound or not all(isinstance(name, str) for name in trace):
+            raise wrong
+        if len({one[:2] for one in params}) < len(params) or len(set(trace)) < len(trace):
             raise wrong
         if "log_likelihood" not in trace and "bound" not in trace:
             raise ValueError("it does not trace the log likelihood")

@@ -196,6 +196,7 @@ def test_an_evaluation_of_triplets_goes_on(desk: Any, here: Any) -> None:
         (("--rates", "0.99"), "a rate of 0.99 cannot be reached: at most"),
         (("--repeats", "0"), "--repeats, found 0, expected a whole number from 1"),
         (("--row-features", "table.csv"), "--row-features needs --row-types FILE"),
+        (("--row-features", "u.csv", "--row-types", "u.yaml", "-o", "u.csv"), "is --row-features"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

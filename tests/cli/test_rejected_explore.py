@@ -47,6 +47,10 @@ def test_a_bad_option_is_rejected(desk: Any, explored: Run, options: str) -> Non
     desk.check_rejected(OPTIONS[options], explored, "-o", "out", *options.split())
 
 
+def test_tables_do_not_go_where_the_fit_goes(desk: Any, explored: Run) -> None:
+    desk.check_rejected("x: --save and --output name", explored, "-o", "x", "--save", "x")
+
+
 def test_triplets_have_no_features(desk: Any) -> None:
     desk.put("table.csv", "who,what,stars\na,x,1\nb,x,2\na,y,3\n")
     types = {"who": "row", "what": "column", "stars": {"role": "value", "type": "real"}}
