@@ -1075,3 +1075,47 @@ def test_levels_that_a_file_declares_in_order_stay_though_no_row_has_them() -> N
     column, reason = guessed("dose", cells)
     assert column.levels == ("low", "mid", "high", "extra")
     assert reason == "the file declares these levels and their order; no row has extra"
+
+
+@pytest.mark.parametrize(
+    ("words", "ordered"),
+    [
+        (("1-2 times a week", "3-4 times a week", "never", "5+ times a week"), True),
+        (("less than 1 hour", "1-2 hours", "2 or more hours"), True),
+        (("500-900", "1k-5k", "5-10k"), True),
+        (("1-6 days", "1-3 weeks", "1-11 months"), False),
+        (("1-2 times a week", "3-4 times a month", "5+ times a year"), False),
+    ],
+)
+def test_ranges_are_steps_of_a_scale_in_one_unit(words: tuple[str, ...], ordered: bool) -> None:
+    column, _ = guessed("how often", repeat(*words))
+    assert column.ordinal == ordered
+    if ordered:
+        rest = [word for word in words if word != "never"]
+        assert column.levels == (*(("never",) if "never" in words else ()), *rest)
+
+
+def test_forms_of_redcap_have_levels() -> None:
+    cells = repeat("0", *["2"] * 9, *["1"] * 2)
+    assert guessed("visit_complete", cells)[0].levels == ("0", "1", "2")
+    assert guessed("visits", cells)[0].type is ColumnType.COUNT
+
+
+@pytest.mark.parametrize("said", ["Total", "mean:", None])
+def test_a_last_row_that_sums_up_the_others_is_told(said: str | None) -> None:
+    names = [f"site {i % 5}" for i in range(40)]
+    x = list(np.round(np.random.default_rng(0).normal(size=40), 2))
+    table = pa.table({"site": [*names, said or "site 1"], "x": [*x, sum(x)]})
+    notes = [note.replace('"', "") for note in guess_schema(table).notes]
+    told = [note for note in notes if f"Row 41 seems to sum up the others ({said})" in note]
+    assert len(told) == (said is not None)
+
+
+def test_amounts_in_parentheses_are_below_zero() -> None:
+    x = np.round(np.random.default_rng(1).normal(0.0, 2000.0, ROWS), 2)
+    cells = [f"${one:,.2f}" if one >= 0 else f"(${-one:,.2f})" for one in x]
+    column, reason = guessed("balance", cells)
+    assert (column.type, column.unit, column.thousands) == (ColumnType.REAL, "$", ",")
+    assert "some below zero" in reason
+    encoded = encode(pa.table({"balance": cells}), Schema((column,))).columns[0]
+    assert np.array_equal(encoded.x, x)

@@ -36,6 +36,10 @@ MOST_LISTED = 1000  # different cells that are looked at for lists of answers
 ANSWER_MARKS = (";", "|", ",")
 HALF_CIRCLE = 180.0  # degrees
 SAMPLE = 300  # rows in which formulas are sought
+_SUMMARIES = words(
+    """total totals sum mean means average median sd summe gesamt mittelwert durchschnitt somme
+    moyenne suma media promedio totale totaal gemiddelde"""
+) | {"grand total", "overall", "total general", "total général", "std dev"}
 _NEGATIONS = words("not no never nicht kein keine nie ne pas non jamais nunca niet geen não mai")
 
 
@@ -120,7 +124,8 @@ def notes_of(
     """
     ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
     same = _repeated_rows(table, ids[0], empty) if ids else None
-    notes = (_empty_rows(empty), same, *_alike_names(table.column_names))
+    foot = _summary_row(table, empty)
+    notes = (_empty_rows(empty), foot, same, *_alike_names(table.column_names))
     return tuple(note for note in notes if note is not None)
 
 
@@ -134,6 +139,19 @@ def _empty_rows(empty: NDArray[np.intp]) -> str | None:
         if empty.size == 1
         else (f"Empty rows {shown}{more}: delete them.")
     )
+
+
+def _summary_row(table: pa.Table, empty: NDArray[np.intp]) -> str | None:
+    """Return that the last row sums up the others, where one of its cells says so and is alone."""
+    rows = np.setdiff1d(np.arange(table.num_rows), empty)
+    for column in table.columns if rows.size > 2 else ():
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            continue
+        text = str(column[int(rows[-1])].as_py() or "")
+        once = pc.sum(pc.equal(column, text)).as_py() == 1
+        if once and text.casefold().strip(" :.") in _SUMMARIES:
+            return f"Row {rows[-1] + 1} seems to sum up the others ({scalar(text)}): delete it."
+    return None
 
 
 def _alike_names(names: Sequence[str]) -> list[str]:

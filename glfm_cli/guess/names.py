@@ -116,6 +116,11 @@ def is_count(name: str) -> bool:
     return _has(_COUNT, name) and _ITEM.fullmatch(name) is None
 
 
+def is_form_status(name: str) -> bool:
+    """Return whether a name is that of how complete a form is, as `visit_1_complete` of REDCap."""
+    return len(name) > len("_complete") and name.casefold().endswith("_complete")
+
+
 def is_number_of_one(name: str) -> bool:
     """Return whether a name such as `invoice_no` or `pupilNR` is that of what numbers one each."""
     return _ENDS_AS_NUMBER.fullmatch(name) is not None

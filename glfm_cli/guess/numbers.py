@@ -16,6 +16,7 @@ LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further
 MAGNITUDES = 100.0  # between the least and the largest intensity, of which logarithms are taken
 YEARS = (1500, 2100)
 RECENT_YEARS = (1850, 2040)  # that are taken for years whatever the name
+FORM_STATUS = {0.0, 1.0, 2.0}  # incomplete, unverified, complete
 MOST_BANDS = 30  # of incomes and their like
 LEAST_GROUPS = 5  # that numbers tell apart by how they stand in the rows
 LEAST_ROWS = 30  # that a number with gaps between them may number
@@ -130,6 +131,8 @@ def _whole(column: Profile) -> Verdict:
         return Verdict(Column(name, type=ColumnType.REAL), f"{span}, some below zero")
     if not _levels_are_safe(column):
         return count
+    if names.is_form_status(name) and set(x) == FORM_STATUS:
+        return _ordinal(column, f"{span}: how complete a form is, by the name, as REDCap writes it")
     in_order = column.evidence in ("items", "order")
     named_code = names.is_code(name) or (names.is_id(name) and not in_order)
     if names.is_numbered_code(name) or (named_code and column.n_distinct <= MAX_CODES):

@@ -110,6 +110,9 @@ def _parted(column: Profile) -> list[_Parts]:
 
 
 def _part(text: str, count: int) -> _Parts | None:
+    if text.startswith("(") and text.endswith(")"):  # ($5) of accounts is -$5
+        inside = _part(text[1:-1], count) if text[1:2] not in {*f"+{MINUS}"} else None
+        return inside._replace(text=text) if inside and inside.mark else None
     match = _CELL.fullmatch(text)
     if match is None or (match["before"] and match["behind"]):
         return None

@@ -9,13 +9,15 @@ from importlib.resources import files
 
 from glfm_cli.guess.names import words as words_of
 
-_AMOUNT = r"[$€£]?\s*(\d+(?:[,.]\d+)*)\s*(?:k|%)?"
-_UNIT = r"(?:\s*[a-z]+(?:/[a-z]+)?)?"
+_AMOUNT = r"[$€£]?\s*(\d+(?:[,.]\d+)*(?:\s*k\b)?)\s*%?"
+_UNIT = r"(?P<unit>(?:\s*[a-z]+(?:(?:/|\s+)[a-z]+){0,3})?)"  # `times a week`
+_UNIT_BEHIND = _UNIT.replace("unit", "behind")
+_NEVER = "never"
 _RANGE = re.compile(rf"{_AMOUNT}\s*(?:-|–|—|to|\.\.)\s*{_AMOUNT}{_UNIT}")
 _BELOW = re.compile(rf"(?:<|<=|≤|under|below|less than|up to)\s*{_AMOUNT}{_UNIT}")
 _ABOVE = re.compile(
     rf"(?:(?:>|>=|≥|over|above|more than)\s*{_AMOUNT}{_UNIT}"
-    rf"|{_AMOUNT}\s*(?:\+|and over|and above|or more|and more|plus){_UNIT})"
+    rf"|{_AMOUNT}\s*(?:\+|and over|and above|or more|and more|plus){_UNIT_BEHIND})"
 )
 # What grades a word, from least to most; the word alone stands in the middle.
 _GRADES = {
@@ -105,27 +107,40 @@ def _graded_keys(words: list[str]) -> list[tuple[float, float]] | None:
 
 
 def _range_keys(words: list[str]) -> list[tuple[float, float]] | None:
-    """Return the limits of ranges: `under 18`, `18-24`, `65+`; or `1`, `2`, `3 or more`."""
-    keys = []
+    """Return the limits of ranges: `under 18`, `18-24`, `65+`; or `1`, `2`, `3 or more`.
+
+    All are of one unit, in whatever number: `< 1 year`, `1-2 years`.
+    """
+    keys, units = [], {""}
     for word in (item.casefold().strip() for item in words):
         if found := _RANGE.fullmatch(word):
-            keys.append((_amount(found[1]), _amount(found[2])))
+            low, high = _amount(found[1]), _amount(found[2])
+            in_thousands = found[2].endswith("k") and 1000.0 * low <= high  # 5-10k
+            keys.append((1000.0 * low if in_thousands else low, high))
         elif found := _BELOW.fullmatch(word):
             keys.append((float("-inf"), _amount(found[1])))
         elif found := _ABOVE.fullmatch(word):
-            keys.append((_amount(found[1] or found[2]), float("inf")))
+            keys.append((_amount(found[1] or found[3]), float("inf")))
+        elif word == _NEVER:
+            keys.append((float("-inf"), float("-inf")))
         elif word.isdecimal() and len(words) <= _MOST_BARE:
             keys.append((float(word), float(word)))
         else:
             return None
         if keys[-1][0] > keys[-1][1]:
             return None
+        units |= {unit.strip() for unit in (found.groupdict().values() if found else ()) if unit}
+    longest = max(units, key=len)
+    if not all(longest.startswith(unit) for unit in units):
+        return None
     bare = sum(low == high for low, high in keys)
     return keys if bare < len(keys) else None
 
 
 def _amount(text: str) -> float:
     # A comma is a thousands separator: a decimal comma sorts right all the same.
+    if text.endswith("k"):
+        return 1000.0 * _amount(text.removesuffix("k").strip())
     whole, *rest = re.split(r"[,.]", text)
     if all(len(part) == 3 for part in rest):
         return float(whole + "".join(rest))

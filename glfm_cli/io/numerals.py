@@ -62,10 +62,13 @@ class Numerals:
     def read(self, texts: pa.Array) -> Reading:
         """Return what texts without spaces around them are as numbers of this form."""
         sign, space = f"[+{MINUS}]?", f"[{SPACES}]*"
-        bare = pc.match_substring_regex(texts, f"^{sign}{space}{self.digits}$")
-        marked = pc.if_else(bare, False, pa.scalar(None, pa.bool_()))
+        alone = pc.match_substring_regex(texts, f"^{sign}{space}{self.digits}$")
+        marked = pc.if_else(alone, False, pa.scalar(None, pa.bool_()))
         if self.mark:
             mark = re.escape(self.mark)
+            bare = f"(?:{mark}{space}{self.digits}|{self.digits}{space}{mark})"
+            # As accounts are written, ($5) is -$5.
+            texts = pc.replace_substring_regex(texts, rf"^\(({bare})\)$", r"-\1")
             before = f"(?:{sign}{space}{mark}{space}|{mark}{space}{sign}){self.digits}"
             behind = f"{sign}{space}{self.digits}{space}{mark}"
             found = pc.match_substring_regex(texts, f"^(?:{before}|{behind})$")
