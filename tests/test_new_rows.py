@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from glfm_cli import GlfmError, impute, load_fit
 from glfm_cli.completion import Fitted
+from glfm_cli.encoding import LearntColumn, encode, encode_rows
+from glfm_cli.schema import Schema
 
 SHORT = {"chains": 2, "warmup": 30, "draws": 15, "thin": 1, "threads": 1}
 TYPES = {
@@ -363,3 +366,19 @@ def test_true_and_false_are_known_however_programs_write_them(
     assert done["flag"].type == new["flag"].type
     high, low = done["x"].to_pylist()[2:]
     assert high > 0 > low
+
+
+def test_columns_are_found_without_comparing_each_with_all() -> None:
+
+
+    names = [f"c{i}" for i in range(300)]
+    table = pa.table({name: np.arange(3.0) for name in names})
+    schema = Schema.from_dict({"columns": dict.fromkeys(names, "real")})
+    learnt = [LearntColumn(e.column, (), e.typical) for e in encode(table, schema).columns]
+    calls: list[object] = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame) if event == "call" else None)
+    try:
+        encode_rows(table, schema, learnt)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 300 * 150

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -477,3 +477,18 @@ def test_a_column_says_what_values_its_type_has(kind: str | None, traits: set[st
     column = Column("c", type=None if kind is None else COLUMN_TYPES[kind])
     every = ("numeric", "positive", "integral", "levelled", "nominal", "ordinal", "binomial")
     assert {name for name in every if getattr(column, name)} == traits
+
+
+def test_columns_are_found_by_few_looks_at_all_names() -> None:
+    looks = 0
+
+    class Names(list[str]):
+        def __iter__(self) -> Iterator[str]:
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    names = Names(f"c{i}" for i in range(60))
+    schema = Schema.from_dict({"columns": dict.fromkeys(list(names), "real")})
+    assert len(schema.resolve(names)) == 60
+    assert looks < 10

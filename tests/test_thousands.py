@@ -77,3 +77,9 @@ def test_impute_warns_of_them(glfm: Any, tmp_path: Path) -> None:
     done = glfm("impute", tmp_path / "survey.csv", "--types", "auto", *short)
     assert done.returncode == 0
     assert "is one of them written in another unit?" in done.stderr
+
+
+def test_cells_that_are_known_between_the_rows_looked_at_tell_nothing() -> None:
+    cells = {name: np.tile(x, 700) for name, x in survey().items()}
+    cells["before"][::2] = cells["before"][::3] = np.nan
+    assert not told(cells)

@@ -41,14 +41,13 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
         room for another value.
     """
     table = _with_structural(table, data)
+    columns, fields = table.columns, list(table.schema)
     for encoded in (one.as_written for one in data.in_table):
-        field = _field(table, encoded)
-        column = table.column(encoded.index)
+        fields[encoded.index] = _field(table, encoded)
         if encoded.requested.any():
             fill = _checked(encoded, fills[encoded.column.name])
-            column = _filled(table, encoded, fill)
-        table = table.set_column(encoded.index, field, column)
-    return table
+            columns[encoded.index] = _filled(table, encoded, fill)
+    return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 def blank(table: pa.Table, data: Data) -> pa.Table:
@@ -57,19 +56,20 @@ def blank(table: pa.Table, data: Data) -> pa.Table:
     Whatever code stood for missing there; every other cell is as it was, and the columns are
     those of a completed table.
     """
+    columns, fields, is_text = table.columns, list(table.schema), is_text_table(table)
     for encoded in (one.as_written for one in data.in_table):
         field = _field(table, encoded)
-        column = table.column(encoded.index)
+        column = columns[encoded.index]
         if encoded.requested.any():
-            if is_text_table(table):
+            if is_text:
                 missing = pa.scalar("", column.type)
                 column = pc.if_else(pa.array(encoded.requested), missing, column)
             else:
                 place = pa.array(np.arange(len(column)), mask=encoded.requested)
                 column = in_type(computable(one_chunk(column)).take(place), column.type)
                 field = field.with_nullable(True)
-        table = table.set_column(encoded.index, field, column)
-    return table
+        columns[encoded.index], fields[encoded.index] = column, field
+    return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 def _with_structural(table: pa.Table, data: Data) -> pa.Table:

@@ -29,6 +29,7 @@ from glfm_cli.schema import Column, Schema
 from glfm_cli.schema.atoms import zero_is_far
 from glfm_cli.schema.moments import ISO, MomentStyle
 from glfm_cli.schema.phrases import closest
+from glfm_cli.schema.schema import is_pattern
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,10 @@ def _resolve(
     names: Sequence[str], schema: Schema, learnt: Sequence[LearntColumn]
 ) -> tuple[Column, ...]:
     """Return what every column of the table is; those that are not modelled may be absent."""
-    there = [c for c in schema.columns if any(_matches(c.name, name) for name in names)]
+    known = set(names)
+    there = [
+        c for c in schema.columns if c.name in known or any(_matches(c.name, one) for one in names)
+    ]
     try:
         columns = replace(schema, columns=tuple(there)).resolve(names)
     except SchemaError as error:
@@ -138,9 +142,9 @@ def _resolve(
             if error.problem.startswith("the types file has no entry")
             else error.hint,
         ) from None
-    known = {k.column.name for k in learnt}
+    fitted = {k.column.name for k in learnt}
     for column in columns:
-        if column.modelled and column.name not in known:
+        if column.modelled and column.name not in fitted:
             raise TableError(
                 f"has {column.type or 'a type'} in the fit's types, but the fit has no such column",
                 column=column.name,
@@ -150,7 +154,7 @@ def _resolve(
 
 
 def _matches(pattern: str, name: str) -> bool:
-    return pattern == name or fnmatch.fnmatchcase(name, pattern)
+    return is_pattern(pattern) and fnmatch.fnmatchcase(name, pattern)
 
 
 def _encode_column(

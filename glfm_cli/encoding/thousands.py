@@ -33,8 +33,8 @@ def thousands_notes(columns: Sequence[EncodedColumn]) -> list[RowsNote]:
     """Return the warnings, of each pair of columns that explains rows which no other did."""
     found = []
     logs = {one.column.name: x for one in columns if (x := _log10(one)) is not None}
-    names = list(logs)[:MOST_COLUMNS]
     step = -(-max((x.size for x in logs.values()), default=1) // MOST_ROWS)
+    names = [name for name, x in logs.items() if np.isfinite(x[::step]).any()][:MOST_COLUMNS]
     away = {name: _from_median(logs[name][::step]) for name in names}
     apart = {name for name in names if np.nanmax(np.abs(away[name])) >= AWAY}
     for a, b in combinations(names, 2):

@@ -99,7 +99,8 @@ class Schema:
         repeated = [name for name, times in Counter(names).items() if times > 1]
         if repeated:
             raise SchemaError("two columns of the table have this name", column=repeated[0])
-        exact = {column.name: column for column in self.columns if column.name in set(names)}
+        there = set(names)
+        exact = {column.name: column for column in self.columns if column.name in there}
         patterns = [
             (column, re.compile(fnmatch.translate(column.name)))
             for column in self.columns
