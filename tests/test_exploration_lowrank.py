@@ -105,7 +105,7 @@ def test_those_that_lead_surely_come_first() -> None:
     component = Component("C1", 1.0, 0.0, 1.0, score, sd, score, sd)
     names = pa.table({"i": ["few", "many", "most", "no"], "cells": [1, 90, 50, 9]})
     found = object.__new__(ComponentExploration)
-    for name, value in {"rows": names, "columns": names, "top": 4}.items():
+    for name, value in {"data": None, "rows": names, "columns": names, "top": 4}.items():
         object.__setattr__(found, name, value)
     leading = [name for name, *_ in found.leading(component, "column")]
     assert leading == ["most", "many", "few", "no"]

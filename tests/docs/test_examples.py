@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from inspect import unwrap
 from pathlib import Path
 
 import pytest
@@ -97,8 +98,8 @@ def ran(
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SHORT.items():
             for function in (impute, evaluate, explore):
-                patch.setitem(function.__kwdefaults__, name, value)
-        patch.setitem(classify.__kwdefaults__, "settings", {"iterations": 3})
+                patch.setitem(unwrap(function).__kwdefaults__, name, value)
+        patch.setitem(unwrap(classify).__kwdefaults__, "settings", {"iterations": 3})
         patch.setattr(config, "PASSES", 15)
         yield Ran(request.param, tmp_path_factory.mktemp("examples"), program)
 

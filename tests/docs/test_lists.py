@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 def test_every_parameter_of_a_public_function_is_in_the_reference() -> None:
     shown = section(reference.pages()["reference/python.md"], "Complete")
-    assert [name for name in impute.__kwdefaults__ if f"    {name}: " not in shown] == []
+    assert [name for name in unwrap(impute).__kwdefaults__ if f"    {name}: " not in shown] == []
 
 
 def test_exit_statuses_are_listed() -> None:
