@@ -16,6 +16,7 @@ from scipy import stats
 from glfm_cli import Evaluation, evaluate
 from glfm_cli.encoding import encode
 from glfm_cli.errors import UsageError
+from glfm_cli.evaluation.design import Design
 from glfm_cli.evaluation.methods.sibp import as_gaussian, rounded
 from glfm_cli.evaluation.results import COMPLETED, FIT, Outcome, OutcomeId, Results
 from glfm_cli.evaluation.scoring import Score
@@ -523,3 +524,26 @@ def test_the_summary_is_a_table_with_one_row_a_method_score_and_rate(table: pa.T
     }
     assert one["mean"] == pytest.approx(mean["draw"])
     assert one["difference"] == pytest.approx(mean["draw"] - mean["mean"])
+
+
+@pytest.mark.parametrize("method", ["mean", "draw", "knn", "iterative", "sibp", "marginal"])
+def test_a_column_whose_cells_are_all_intervals_is_seen_and_not_hidden(method: str) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=60)
+    bands = [f"{10 * k}-{10 * k + 9}" for k in rng.integers(0, 5, 60)]
+    table = pa.table({"band": bands, "a": a, "b": a + rng.normal(0.0, 0.1, 60)})
+    types = {"columns": {"band": "count", "a": "real", "b": "real"}}
+    short = {"chains": 1, "warmup": 3, "draws": 2, "repeats": 1, "rates": [0.1], "jobs": 1}
+    found = evaluate(table, types, methods=[method], **short)
+    scored = {score.column: score.value for score in found.fits[0].scores if score.score == "mae"}
+    assert scored.keys() == {"a", "b"}
+    if method == "iterative":
+        assert max(scored.values()) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("method_timeout", "5"), ("programs", 3), ("output", 3)]
+)
+def test_odd_options_are_refused_in_a_line(option: str, value: object) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        Design(**{option: value})  # type: ignore[arg-type]

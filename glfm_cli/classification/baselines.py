@@ -1,7 +1,8 @@
 """Logistic regression on completed features, beside which cross-validation shows the model.
 
 Needs scikit-learn, an optional extra. Features are seen as the model sees them, on their latent
-scale, and gaps are filled with the mean, or with the conditional mean given the other features.
+scale, and gaps are filled with the mean, or with the conditional mean given the other features;
+cells known only to lie between two numbers are one between.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def matrices(
         if is_constant(e):
             continue
         feature = LatentColumn.calibrate(e, links)
-        for x, part in zip((e.x, other.x), parts, strict=True):
+        for x, part in zip((e.inside, other.inside), parts, strict=True):
             part.append(np.where(np.isnan(x)[:, None], np.nan, feature.latent(x)))
     width = (np.empty((train[0].x.size, 0)), np.empty((test[0].x.size, 0)))
     at, there = (np.hstack([w, *part]) for w, part in zip(width, parts, strict=True))

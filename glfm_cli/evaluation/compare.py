@@ -10,6 +10,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion import TableLike, Types, as_table, with_types
+from glfm_cli.completion.prepare import with_guess
 from glfm_cli.encoding import Data, encode
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.evaluation import Evaluation
@@ -64,7 +65,7 @@ def compare_tables(
         raise UsageError("--reference", value=f"'{reference}'", expected=" or ".join(tables))
     read, schema = with_types(truth, types)
     true, file = as_table(read)
-    data = encode(true, schema, file=file)
+    data = with_guess(encode(true, schema, file=file), read)
     hidden = _cells(data, masked, schema)
     n_cells = sum(rows.size for rows in hidden.values())
     if not n_cells:

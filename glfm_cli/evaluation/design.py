@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -65,10 +66,13 @@ class Design:
             raise UsageError("--rates", value="a rate twice", expected="different shares")
         for name in ("repeats", "jobs"):
             object.__setattr__(self, name, whole(name, getattr(self, name)))
-        if not 0 < self.method_timeout < float("inf"):
-            raise UsageError(
-                "--method-timeout", value=self.method_timeout, expected="seconds above 0"
-            )
+        limit = self.method_timeout
+        if not (isinstance(limit, Real) and 0 < float(limit) < float("inf")):
+            raise UsageError("--method-timeout", value=limit, expected="seconds above 0")
+        if not isinstance(self.programs, Mapping):
+            raise UsageError("--method", value=self.programs, expected="commands by their names")
+        if not isinstance(self.output, str | PathLike | None):
+            raise UsageError("--output", value=self.output, expected="the name of a file")
         if self.resume and self.output is None:
             raise UsageError("--resume needs --output, the results to continue with")
 

@@ -13,6 +13,7 @@ import glfm_cli.evaluation.new_rows as new_rows
 from glfm_cli.completion import Encoded, MatrixData, TableLike, Types, as_table, with_types
 from glfm_cli.completion.matrix import features_of
 from glfm_cli.completion.models import Asked, named
+from glfm_cli.completion.prepare import with_guess
 from glfm_cli.completion.session import check_layout
 from glfm_cli.encoding import encode, encode_triplets, is_triplets, layout_of
 from glfm_cli.errors import UsageError
@@ -205,7 +206,7 @@ def _bench(
     threads: int,
 ) -> Bench:
     """Read and encode the table, and check that every method can do it."""
-    table, file = as_table(table)
+    source, (table, file) = table, as_table(table)
     data: Encoded
     split = given = None
     if is_triplets(schema):
@@ -215,7 +216,7 @@ def _bench(
         cells = encode_triplets(table, schema, file=file) if given is None else given.train
         data = MatrixData(cells)
     else:
-        data = encode(table, schema, file=file)
+        data = with_guess(encode(table, schema, file=file), source)
         split = read_split(table, schema, data, file)
     for method in methods:
         method.check(table, schema, data)

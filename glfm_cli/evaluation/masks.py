@@ -117,7 +117,7 @@ def check_whole(data: Data, hidden: Array) -> None:
             row=int(rows[0]) + 1,
             hint="Leave at least one modelled cell of every row.",
         )
-    columns = np.flatnonzero(~(left & _telling(data)).any(axis=0))
+    columns = np.flatnonzero(hidden.any(axis=0) & ~(left & _telling(data)).any(axis=0))
     if columns.size:
         raise UsageError(
             "the split leaves no cell of this column to learn from",

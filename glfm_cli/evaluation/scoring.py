@@ -69,8 +69,8 @@ def spans(columns: Sequence[EncodedColumn]) -> dict[int, float]:
         elif encoded.levels:
             span = len(encoded.levels) - 1.0
         else:
-            seen = encoded.x[encoded.observed]
-            span = float(seen.max() / 2 - seen.min() / 2) * 2
+            seen = encoded.x[encoded.observed]  # none of a column whose cells are all intervals
+            span = float(seen.max() / 2 - seen.min() / 2) * 2 if seen.size else 0.0
         if 0 < span < np.inf:
             found[d] = span
     return found

@@ -488,11 +488,14 @@ def test_the_time_left_is_by_the_steps_of_earlier_folds() -> None:
     assert watch.seconds_left(7.0) == pytest.approx(7.0 * (10 - 4 + 10) / 14)
 
 
-@pytest.mark.parametrize("command", ["classify", "explore", "suggest"])
+@pytest.mark.parametrize("command", ["classify", "evaluate", "explore", "suggest"])
 def test_codes_guessed_to_stand_for_missing_are_told(desk: Any, here: Any, command: str) -> None:
     rows = [f"{999 if i % 9 == 0 else 40 + i % 17},{'yes' if i % 2 else 'no'}" for i in range(120)]
     desk.put("t.csv", "b,y\n" + "\n".join(rows) + "\n,\n")
-    more = {"classify": ("--target", "y"), "explore": ("--warmup", "2"), "suggest": ()}[command]
+    more: tuple[str, ...] = {"classify": ("--target", "y"), "suggest": ()}.get(
+        command, ("--warmup", "2")
+    )
+    more += ("--methods", "mean", "--rates", "0.1") * (command == "evaluate")
     said = here(command, "t.csv", "--types", "auto", "--chains", "1", *more)
     assert said.status == 0, said.stderr
     assert "column 'b': 14 cells are 999, guessed to stand for missing" in said.stderr
@@ -527,3 +530,14 @@ def test_a_fit_that_time_cut_short_is_told_as_json(classify: Any) -> None:
     assert said.status == 0, said.stderr
     starts = json.loads(said.stdout)["fit"]["starts"]
     assert starts[-1] is None
+
+
+def test_features_that_are_all_intervals_are_cross_validated(desk: Any) -> None:
+    rng = np.random.default_rng(2)
+    tens = rng.integers(0, 5, 60)
+    lines = [f"{10 * k}-{10 * k + 9},{'yes' if k > 2 else 'no'}" for k in tens]
+    desk.put("train.csv", "band,sick\n" + "\n".join(lines) + "\n")
+    desk.put("types.yaml", "columns: {band: count, sick: categorical}\n")
+    found = classify_table("train.csv", "types.yaml", target="sick", cv=3, chains=1)
+    assert found.cross_validation is not None
+    assert min(one["accuracy"] for one in found.cross_validation.scores.values()) > 0.9

@@ -85,10 +85,11 @@ class Iterative(_OfSklearn):
 
 def _complete(task: HiddenTask, fill: Callable[[Array], Any]) -> dict[int, Prediction]:
     """Return what an imputer of number matrices puts into the hidden cells."""
-    blocks = [_Block(encoded) for encoded in task.data.columns]
-    filled = np.asarray(fill(np.column_stack([block.numbers() for block in blocks])))
+    known = {d: e for d, e in enumerate(task.data.columns) if e.observed.any()}
+    blocks = {d: _Block(encoded) for d, encoded in known.items()}
+    filled = np.asarray(fill(np.column_stack([block.numbers() for block in blocks.values()])))
     answer, start = {}, 0
-    for d, block in enumerate(blocks):
+    for d, block in blocks.items():
         end = start + block.width
         if d in task.hidden:
             answer[d] = Prediction(block.values(filled[task.hidden[d], start:end]))

@@ -46,8 +46,12 @@ class Sibp(ModelMethod):
         """Return rounded means, intervals of the Gaussians, and scores by the interval rule."""
         means = predict(gaussian, task.hidden)
         links: Sequence[Any] = [
-            rounded(link, encoded) if encoded.column.integral or encoded.levels else link
-            for link, encoded in zip(gaussian.links, task.data.columns, strict=True)
+            rounded(link, encoded)
+            if d in task.hidden and (encoded.column.integral or encoded.levels)
+            else link
+            for d, (link, encoded) in enumerate(
+                zip(gaussian.links, task.data.columns, strict=True)
+            )
         ]
         posterior = dataclasses.replace(gaussian, links=tuple(links))
         spread = predict(posterior, task.hidden, AT)
