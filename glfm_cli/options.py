@@ -7,7 +7,7 @@ Public functions take the groups whole (`sampling=Sampling(chains=4)`) or their 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
 from os import PathLike
@@ -260,6 +260,20 @@ def whole(name: str, value: object, least: int = 1) -> int | None:
         option = name.replace("_", "-")
         raise UsageError(f"--{option}", value=value, expected=f"a whole number from {least}")
     return int(value)
+
+
+def names_given(name: str, value: object) -> tuple[str, ...] | None:
+    """Return an option that lists names, one alone as it is, None where nothing was said.
+
+    Raises UsageError: it is no list of texts.
+    """
+    if value is None:
+        return None
+    given = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    names = tuple(one for one in given if isinstance(one, str))
+    if len(names) < len(given):
+        raise UsageError(f"--{name}", value=value, expected="names of columns")
+    return names
 
 
 def gather(options: Mapping[str, Any], *groups: Any) -> tuple[Any, ...]:

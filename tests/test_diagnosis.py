@@ -17,6 +17,7 @@ from glfm_cli.diagnosis import Compared, Diagnosis, check_columns, diagnose_fit
 from glfm_cli.diagnosis.check import ColumnCheck
 from glfm_cli.diagnosis.diagnose import _relative
 from glfm_cli.encoding import Data
+from glfm_cli.errors import UsageError
 from glfm_cli.inference.predictive import predict
 from glfm_cli.store import Fit
 
@@ -216,6 +217,25 @@ def test_columns_with_intervals_are_not_checked(tmp_path: Path) -> None:
     checks = diagnose_fit(tmp_path / "fit.glfm").checks
     assert checks is not None
     assert [check.column for check in checks] == ["y"]
+
+
+def test_a_column_of_intervals_alone_is_no_more_certain_than_the_middles_it_has(
+    tmp_path: Path,
+) -> None:
+    x = np.random.default_rng(0).integers(1, 9, 60)
+    table = pa.table({"x": [f"{i}-{i + 2}" for i in x], "y": x + 0.1 * (np.arange(60) % 7)})
+    types: Any = {"columns": {"x": {"type": "real", "impute": "censored"}, "y": "real"}}
+    impute(table, types, model="glfm", save=tmp_path / "fit.glfm", chains=1, warmup=9, draws=9)
+    result = diagnose_fit(tmp_path / "fit.glfm")
+    assert [check.column for check in result.checks or ()] == ["y"]
+    assert result.uncertain is not None
+    assert 0.02 < result.uncertain[0].uncertainty < 1
+
+
+@pytest.mark.parametrize("wrong", [{"replicates": 2.5}, {"replicates": 0}, {"cells": "3"}])
+def test_numbers_that_are_not_whole_are_refused(fit: Fit, wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="a whole number from"):
+        diagnose_fit(fit, **wrong)
 
 
 def test_without_data_there_is_neither_check_nor_list(tmp_path: Path) -> None:

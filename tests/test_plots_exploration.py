@@ -230,6 +230,15 @@ def test_columns_of_any_size_are_drawn(largest: float, seed: int) -> None:
     assert plot_columns(alone(seed, "real", x=x)).axes[0].get_title(loc="left") == "x"
 
 
+def test_a_column_of_intervals_alone_is_drawn_over_what_they_span(seed: int) -> None:
+    x = np.random.default_rng(seed).integers(1, 9, 40)
+    cells = [f"{i}-{i + 2}" for i in x]
+    options: dict[str, Any] = {"chains": 1, "warmup": 1, "draws": 1, "threads": 1}
+    plain = explore(pa.table({"x": cells, "y": x}), {"rest": "real"}, **options)
+    low, high = plot_columns(plain, columns=["x"]).axes[0].get_xlim()
+    assert x.min() <= low < high <= x.max() + 2
+
+
 def test_a_few_zeros_do_not_keep_a_long_tail_from_a_log_axis(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = np.exp(rng.normal(3, 2, 200))

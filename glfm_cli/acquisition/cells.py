@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ class TableCells:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, data: Data, ids: pa.Table, columns: Sequence[str] | None) -> TableCells:
+    def of(cls, data: Data, ids: pa.Table, columns: Collection[str] | None) -> TableCells:
         """Return all missing cells that are to be completed, or those of some columns.
 
         Without those that follow from known ones; of a column of groups the first of each group.

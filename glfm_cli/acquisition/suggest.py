@@ -29,8 +29,8 @@ from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.io.frames import AsGiven
 from glfm_cli.latent.capabilities import SharedLaw
 from glfm_cli.latent.model import LatentModel
-from glfm_cli.options import MatrixOptions, Sampling, Saving, gather, whole
-from glfm_cli.schema.phrases import did_you_mean
+from glfm_cli.options import MatrixOptions, Sampling, Saving, gather, names_given, whole
+from glfm_cli.schema.phrases import did_you_mean, each_named
 from glfm_cli.store import load_fit
 
 Rule = Literal["variance", "joint", "uncertainty"]
@@ -45,7 +45,8 @@ class Choice:
     rule : "variance", each the one that lowers the variance of the open cells of its row and column
         most, given those before it; "joint", that tells most of the draws, given those before it;
         or "uncertainty", those that tell most each by itself; per unit of cost
-    columns : of a table, names of the columns to choose from; None for all
+    columns : of a table, names of the columns to choose from; None for all; a comma parts names
+        unless a column's has one
     cost : a table, or its path, of what cells cost, see `glfm_cli.acquisition.costs.costs_of`
     """
 
@@ -58,18 +59,23 @@ class Choice:
         object.__setattr__(self, "count", whole("count", self.count))
         if self.rule not in get_args(Rule):
             raise UsageError("--rule", value=self.rule, expected=" or ".join(get_args(Rule)))
-        if isinstance(self.columns, str):
-            object.__setattr__(self, "columns", (self.columns,))
+        object.__setattr__(self, "columns", names_given("columns", self.columns))
 
-    def check_columns(self, names: Sequence[str]) -> None:
-        """Raise UsageError when a column asked for is not among the modelled ones."""
-        for name in self.columns or ():
-            if name not in names:
+    def chosen(self, names: Sequence[str]) -> list[str]:
+        """Return the columns asked for, all of `names` by default.
+
+        Raises UsageError: one is not among these, the modelled ones.
+        """
+        asked = list(names) if self.columns is None else each_named(self.columns, names)
+        known = set(names)
+        for name in asked:
+            if name not in known:
                 raise UsageError(
                     "--columns names no modelled column",
                     value=f"'{name}'",
                     hint=did_you_mean(name, names),
                 )
+        return asked
 
 
 @dataclass(frozen=True)
@@ -220,8 +226,8 @@ def find_cells(
     notes: tuple[str, ...] = ()
     cells: TableCells | PairCells
     if isinstance(data, Data):
-        choice.check_columns([encoded.column.name for encoded in data.columns])
-        cells = TableCells.of(data, ids, choice.columns)
+        names = [encoded.column.name for encoded in data.columns]
+        cells = TableCells.of(data, ids, set(choice.chosen(names)))
         notes = data.notes
     else:
         cells = _pairs(data, matrix, choice)

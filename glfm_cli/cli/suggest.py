@@ -79,18 +79,11 @@ def run(
             None if types is None else str(types),
             sampling=options.sampling_of(ctx),
             matrix=options.matrix_of(ctx),
-            choice=Choice(count, rule, _names(columns), price),  # type: ignore[arg-type]
+            choice=Choice(count, rule, columns, price),  # type: ignore[arg-type]
             observer=watch,
         )
     seconds = time.monotonic() - began
     return _report(console, found, output, ctx.params["strict"], as_json, seconds)
-
-
-def _names(columns: list[str] | None) -> list[str] | None:
-    """Return the names that options list, parted by commas."""
-    if columns is None:
-        return None
-    return [name.strip() for text in columns for name in text.split(",") if name.strip()]
 
 
 def _report(

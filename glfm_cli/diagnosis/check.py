@@ -111,28 +111,28 @@ def check_columns(
     replicates : how many columns are made of each, by evenly spread draws; where there are fewer
         draws, some make several
     """
-    counts = [
-        _Levels(link, encoded) if link.discrete else _Numbers(link, encoded)
-        for link, encoded in zip(posterior.links, data.columns, strict=True)
-    ]
+    # What stands beside dates no link is made for, and nothing of it is completed. Numbers beside
+    # intervals are those that no limit has hidden: a replicate of them has no such choice.
+    counts: dict[int, _Levels | _Numbers] = {
+        d: _Levels(link, encoded) if link.discrete else _Numbers(link, encoded)
+        for d, (link, encoded) in enumerate(zip(posterior.links, data.columns, strict=True))
+        if encoded.column.calendar is None and encoded.ends is None
+    }
     draws = list(posterior.draws(replicates))
     for i in range(replicates):
         draw = draws[i * len(draws) // replicates]
-        for counter in counts:
+        for counter in counts.values():
             counter.begin()
         for start in range(0, data.n_rows, BLOCK_ROWS):
             block = slice(start, min(start + BLOCK_ROWS, data.n_rows))
             law = posterior.joint(draw, block, rng)
-            for d, link in enumerate(posterior.links):
+            for d, counter in counts.items():
                 seen = np.flatnonzero(data.columns[d].observed[block])
                 if seen.size:
-                    trials = data.columns[d].trials
+                    trials, link = data.columns[d].trials, posterior.links[d]
                     known = None if trials is None else trials[block][seen]
-                    counts[d].add(_replicate(link, law.column(d, seen), draw.params[d], rng, known))
-    # What stands beside dates no link is made for, and nothing of it is completed. Numbers beside
-    # intervals are those that no limit has hidden: a replicate of them has no such choice.
-    own = (e.column.calendar is None and e.ends is None for e in data.columns)
-    return tuple(counter.result() for counter, keep in zip(counts, own, strict=True) if keep)
+                    counter.add(_replicate(link, law.column(d, seen), draw.params[d], rng, known))
+    return tuple(counter.result() for counter in counts.values())
 
 
 def _replicate(

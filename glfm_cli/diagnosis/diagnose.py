@@ -20,6 +20,7 @@ from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.options import whole
 from glfm_cli.store import Fit, load_fit
 from glfm_cli.streams import CELLS, CHECKS, Streams
 
@@ -55,7 +56,11 @@ def diagnose_fit(
     ------
     StoreError
         The folder is no sound fit.
+    UsageError
+        `replicates` or `cells` is no such number.
     """
+    replicates = whole("replicates", replicates) or REPLICATES
+    cells = whole("cells", cells, least=0) or 0
     fit = fit if isinstance(fit, Fit) else load_fit(fit)
     posterior, data = fit.posterior, fit.data
     missing: dict[int, Array] = {}
@@ -176,9 +181,9 @@ def _relative(encoded: EncodedColumn, marginal: Marginal) -> Array:
     """Return the uncertainty (n,) of cells relative to their column; 1 says nothing is known.
 
     Of numbers half of what lies between one sd below and one above, as normal scores among the
-    observed cells: in units of a skewed column its large cells would be unsure, however well known.
+    known cells: in units of a skewed column its large cells would be unsure, however well known.
     """
-    x = encoded.x[encoded.observed]
+    x = encoded.typical
     if marginal.probabilities is None:
         return 0.5 * np.diff(_normal_scores(x, marginal.quantiles), axis=1)[:, 0]
     shares = np.bincount(x.astype(np.intp), minlength=len(encoded.levels)) / x.size

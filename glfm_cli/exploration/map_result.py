@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -54,13 +54,18 @@ class Oddity:
 class Restart:
     """How another restart's map compares with the one that is shown.
 
-    agreement : of the places, after Procrustes' alignment;  neighbours : share that is kept
+    agreement : of the places, after Procrustes' alignment
+    neighbours : share that is kept; NaN where the table is one row
     """
 
     score: float
     weight: float
     agreement: float
     neighbours: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return plain values for JSON: a row alone has no neighbours."""
+        return {name: x if np.isfinite(x) else None for name, x in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -181,6 +186,8 @@ class MapExploration(Explored):
             return "One restart alone: how far the map depends on its start is not known."
         agree = np.mean([one.agreement for one in others])
         near = np.mean([one.neighbours for one in others])
+        if np.isnan(near):
+            return "One row alone has no neighbours: how far the map depends on its start is moot."
         return (
             f"{len(self.map.restarts)} restarts: their places agree by {percent(float(agree))} "
             f"(Procrustes), and rows keep {percent(float(near))} of their nearest neighbours."
@@ -253,14 +260,15 @@ class MapExploration(Explored):
     def tables(self) -> dict[str, pa.Table]:
         """Return everything as tidy tables, by name."""
         shown, Q = self.map, self.map.relevances.size
-        restarts = [vars(one) for one in shown.restarts]
+        restarts = [one.to_dict() for one in shown.restarts]
+        of = [field.name for field in fields(Restart)]
         return {
             "rows": self.to_table(),
             "columns": self.column_table(),
             "dimensions": pa.table(
                 {"dimension": np.arange(1, Q + 1), "relevance": shown.relevances}
             ),
-            "restarts": pa.Table.from_pylist(restarts),
+            "restarts": pa.Table.from_pylist(restarts, pa.schema(dict.fromkeys(of, pa.float64()))),
             "surfaces": pa.concat_tables([_surface_table(one) for one in shown.surfaces]),
         }
 
@@ -277,7 +285,7 @@ class MapExploration(Explored):
             "explained": self.column_table().to_pylist(),
             "unplaced_rows": int(np.sum(shown.spread > UNSURE)),
             "unusual_rows": sum(map(bool, shown.odd)),
-            "restarts": [vars(one) for one in shown.restarts],
+            "restarts": [one.to_dict() for one in shown.restarts],
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
             "options": self.options,

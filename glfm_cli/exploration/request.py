@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Sample, check_sample
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.options import whole
-from glfm_cli.schema.phrases import did_you_mean
+from glfm_cli.options import names_given, whole
+from glfm_cli.schema.phrases import did_you_mean, each_named
 
 TOP = 5
 
@@ -42,11 +42,7 @@ class Request:
         for name, default in (("top", TOP), ("surprising", 0), ("similar", None)):
             number = whole(name, getattr(self, name), least=int(name == "top"))
             object.__setattr__(self, name, default if number is None else number)
-        if self.columns is not None:
-            names = [self.columns] if isinstance(self.columns, str) else self.columns
-            if not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
-                raise UsageError("--columns", value=names, expected="names of columns")
-            object.__setattr__(self, "columns", tuple(names))
+        object.__setattr__(self, "columns", names_given("columns", self.columns))
 
     def check_rows(self, n_rows: int) -> None:
         """Raise UsageError when the row asked for is not in the table."""
@@ -74,10 +70,7 @@ class Request:
 
     def requested(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the columns asked for; a comma separates names, unless a name has one itself."""
-        found: list[str] = []
-        for text in self.columns or ():
-            found += [text] if text in names else [part.strip() for part in text.split(",")]
-        return tuple(dict.fromkeys(name for name in found if name))
+        return tuple(each_named(self.columns or (), names))
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise UsageError when a column asked for is not among the modelled ones."""

@@ -152,7 +152,7 @@ def _axis(scale: Scale) -> tuple[Array, tuple[Position, Position] | None]:
 
     Positive columns get a logarithmic axis, counts one of log(1 + x), which has room for 0.
     """
-    seen = in_reach(scale.encoded.x[scale.encoded.observed])
+    seen = in_reach(scale.encoded.typical)
     low, high = np.quantile(seen, [0.002, 0.998], method="inverted_cdf")
     seen = seen[(seen >= low) & (seen <= high)]
     n_bins = int(np.clip(2 * np.sqrt(seen.size), 4, N_BINS))

@@ -131,8 +131,9 @@ def _unusual(found: MapExploration) -> list[str]:
 def _restarts(found: MapExploration) -> list[str]:
     header = ["restart", "bound", "weight", "agreement", "neighbours kept"]
     rows = [
-        [str(i), f"{r.score:.1f}", *map(percent, (r.weight, r.agreement, r.neighbours))]
+        [str(i), f"{r.score:.1f}", *("" if np.isnan(x) else percent(x) for x in shares)]
         for i, r in enumerate(found.map.restarts, start=1)
+        for shares in [(r.weight, r.agreement, r.neighbours)]
     ]
     caption = (
         "The first draws the map; the others are turned, mirrored and scaled to it (Procrustes)."

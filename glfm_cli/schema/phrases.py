@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -25,6 +25,14 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     folded = {item.casefold(): item for item in known}
     found = get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
+
+
+def each_named(texts: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return the names in texts; a comma parts names, unless a known name has one itself."""
+    found: list[str] = []
+    for text in texts:
+        found += [text] if text in known else [part.strip() for part in text.split(",")]
+    return list(dict.fromkeys(name for name in found if name))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

@@ -80,6 +80,9 @@ def test_one_row_alone_has_a_map() -> None:
     table = pa.table({"a": [1.0], "b": [2.0]})
     said: Any = explore(table, Schema.from_yaml("columns: {a: real, b: real}"), model="clgp")
     assert said.map.position.shape == (1, 2)
+    assert {one["neighbours"] for one in said.to_dict()["restarts"]} == {None}
+    assert "nan" not in said.stability_line()
+    assert set(said.tables()["restarts"]["neighbours"].to_pylist()) == {None}
 
 
 def test_a_saved_map_explains_as_much_of_what_stands_beside_dates(tmp_path: Path) -> None:

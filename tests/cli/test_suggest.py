@@ -71,6 +71,17 @@ def test_json_has_the_content_of_python(table: Any) -> None:
     assert [key for key in python if f"`{key}`" not in document] == []
 
 
+def test_a_column_with_a_comma_in_its_name_can_be_asked_for(table: Any) -> None:
+    text = (table.folder / "table.csv").read_text()
+    table.put("table.csv", text.replace("id,a,b,", 'id,"a,b",c,', 1))
+    table.put("types.yaml", 'columns: {id: id, "a,b": real, c: real, kind: categorical}\n')
+    said = ask("--columns", "a,b")
+    assert said.status == 0, said.stderr
+    assert {row["column"] for row in rows_of(said.stdout)} == {"a,b"}
+    said = ask("--columns", "c,kind")
+    assert {row["column"] for row in rows_of(said.stdout)} == {"c", "kind"}
+
+
 def test_a_saved_fit_is_not_sampled_again(table: Any) -> None:
     assert table.impute("--model", "bsvd", "--save", "fit.glfm", "-o", "out.csv").status == 0
     kept = ask("--count", "4", source=("fit.glfm",))
