@@ -199,6 +199,32 @@ def test_a_column_of_nothing_but_intervals_is_modelled() -> None:
     assert np.all((values[:5] > 0.5 * low) & (values[:5] < 2.0 * high))
 
 
+@pytest.mark.parametrize("model", ["glfm", "bsvd", "forest", "mixture", "clgp"])
+@pytest.mark.parametrize(("kind", "cell"), [("positive", ">0"), ("count", ">=0")])
+def test_a_cell_that_may_be_any_number_of_its_column_says_nothing(
+    model: str, kind: str, cell: str
+) -> None:
+    table, values, _ = lognormal(80, 7)
+    cells = [cell, "", *(f"{v:.3f}" if kind == "positive" else f"{v:.0f}" for v in values[2:])]
+    how: dict[str, Any] = {"chains": 1, "threads": 1, "seed": 3}
+    how |= {"warmup": 9, "draws": 9} if model != "clgp" else {}
+    said = {"columns": {"y": kind, "x": "real"}}
+    done = impute(pa.table({"y": cells, "x": table["x"]}), said, model=model, **how)
+    written = done.to_table()["y"].to_pylist()
+    assert written[0] == cell
+    assert 0.0 <= float(written[1]) < 1000.0
+
+
+def test_cells_that_may_be_any_number_change_nothing_of_what_a_column_is_like() -> None:
+    values = [f"{v:.3f}" for v in np.exp(np.random.default_rng(2).normal(size=60))]
+    told, plain = (encoded_of([*values, *more], type="positive") for more in ([">0"], []))
+    np.testing.assert_array_equal(told.inside[:-1], plain.inside)
+    assert np.isnan(told.inside[-1])
+    ends = np.array([-np.inf, 1.0, 2.0]), np.array([np.inf, 1.5, 2.0])
+    assert censored_moments(*ends) == censored_moments(ends[0][1:], ends[1][1:])
+    assert censored_moments(ends[0][:1], ends[1][:1]) == (0.0, 1.0)
+
+
 def test_skewed_columns_of_intervals_are_seen_by_logarithms() -> None:
     rng = np.random.default_rng(2)
     cells = [f"{v:.3f}" for v in np.exp(2.0 * rng.normal(size=200))]

@@ -102,10 +102,15 @@ class EncodedColumn:
 
     @property
     def inside(self) -> Array:
-        """The values, and one inside each interval: half the limit below one above 0."""
+        """The values, and one inside each interval: half the limit below one above 0.
+
+        None where any number of the column is inside, as of >0 in a positive one.
+        """
         if self.ends is None:
             return self.x
-        low, high = np.where(self.by_value[:, None], np.nan, self.ends).T
+        least = 0.0 if self.column.positive or self.column.integral else -np.inf
+        says_nothing = (self.ends[:, 0] <= least) & (self.ends[:, 1] == np.inf)
+        low, high = np.where(says_nothing[:, None], np.nan, self.ends).T
         low = np.where(np.isinf(low), np.minimum(0.5 * high, high), low)
         middle = np.where(np.isinf(high), low, 0.5 * (low + high))
         if self.column.integral:

@@ -19,6 +19,10 @@ def censored_moments(low: Array, high: Array) -> tuple[float, float]:
     The sd is 1 where they do not tell any. EM algorithm [Dempster, Laird and Rubin, Journal of the
     Royal Statistical Society B 39 (1977)].
     """
+    told = np.isfinite(low) | np.isfinite(high)  # the whole line tells nothing
+    if not told.any():
+        return 0.0, 1.0
+    low, high = low[told], high[told]
     exact = low == high
     middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, 0.5 * low + 0.5 * high))
     mean, sd = float(middle.mean()), float(middle.std()) or 1.0

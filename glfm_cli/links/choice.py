@@ -74,7 +74,8 @@ def has_hidden_tail(encoded: EncodedColumn, config: LinkConfig) -> bool:
     if np.isinf(config.rank_skewness) or not np.isinf(ends[:, 1]).any():
         return False
     low, high = encoded.cells.T + float(column.integral)
-    zeros, there = np.any(high == 0.0), ~np.isnan(high)
+    # Above 0, or at 0 or above of counts, is any number: nothing is known of such a cell.
+    zeros, there = np.any(high == 0.0), np.isfinite(high) | (low > float(column.integral))
     return not zeros and is_log_normal(low[there], high[there])
 
 

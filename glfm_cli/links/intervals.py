@@ -45,7 +45,7 @@ def log_interval(a: Array, b: Array, log_width: Callable[[Array], Array] | None 
 def interval_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:
     """Return mean, variance and log P(a < e < b) of a standard normal e between a and b."""
     # In the smaller tail, where a difference of logs keeps its digits.
-    flip = a + b > 0.0
+    flip = a > -b
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
     log_z = log_ndtr(high)
     if not np.all(low == -np.inf):

@@ -433,6 +433,8 @@ def values_of(x: Array) -> Array:
 
 def middle(low: Array, high: Array) -> Array:
     """Return a y inside each interval, half a unit from the finite end of open ones."""
+    both = (low == -np.inf) & (high == np.inf)  # >0 in a positive column says nothing
+    low, high = np.where(both, -1.0, low), np.where(both, 1.0, high)
     low = np.where(low == -np.inf, high - 1.0, low)
     high = np.where(high == np.inf, low + 1.0, high)
     return 0.5 * low + 0.5 * high

@@ -37,6 +37,8 @@ def scores(table: ObservedTable) -> Array:
         seen, span = ~np.isnan(lower), slots.spans[d]
         low, high = lower[seen], upper[seen]
         if kind.kind == "number":
+            both = np.isinf(low) & np.isinf(high)  # nothing is known
+            low, high = np.where(both, -OUTSIDE, low), np.where(both, OUTSIDE, high)
             low = np.where(np.isinf(low), high - OUTSIDE, low)
             high = np.where(np.isinf(high), low + OUTSIDE, high)
             out[seen, span.start] = np.nan_to_num(0.5 * low + 0.5 * high)
