@@ -82,6 +82,13 @@ def test_a_time_limit_holds_in_other_processes() -> None:
     assert 0 < run.posterior.n_draws < 100_000
 
 
+def test_chains_that_wait_for_a_worker_have_no_time_of_their_own() -> None:
+    problem, _, plan = prepare(make(), TYPES, **{**SHORT, "chains": 5, "draws": 100_000})
+    run = sample(problem, plan, time_limit=1.0, runner=runner_of("processes", None, 2))
+    assert run.stopped == "time limit"
+    assert 0 < len(run.posterior.chains) <= 2
+
+
 def test_workers_end_when_their_caller_is_killed(tmp_path: Path) -> None:
     call = "import os, pathlib, time; pathlib.Path(str(os.getpid())).touch(); time.sleep(600)"
     start = (

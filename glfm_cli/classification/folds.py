@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from glfm_cli.classification.scores import LEAST, all_scores
 from glfm_cli.classification.stratified import grouped_folds, stratified_folds
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError, UsageError
-from glfm_cli.inference.run import Stop
+from glfm_cli.inference.run import Deadline, Stop
 from glfm_cli.inference.tasks import Runner
 
 MODEL = "iqgme"
@@ -109,10 +108,9 @@ def cross_validate(
         for k in range(n_folds):
             keep(k, work.predicted(k))
     else:
-        stop = how.stop
-        left = None if stop is None or stop.deadline is None else stop.deadline - time.monotonic()
+        end = Deadline(None if how.stop is None else how.stop.deadline)
         alone = replace(work, how=replace(how, pool=None, stop=None, observer=None, threads=1))
-        runner(_predict_fold, (alone, left), range(n_folds), on_result=keep)
+        runner(_predict_fold, (alone, end), range(n_folds), on_result=keep)
     scores = {name: all_scores(own, values) for name, values in p.items()}
     warnings = (next((note for note in notes if note), None), _no_better(own, p[MODEL], fold))
     return CrossValidation(
@@ -168,7 +166,6 @@ class _Folds:
         return _OfFold(p, None if how.stop is None else how.stop.reason, model.note)
 
 
-def _predict_fold(work: tuple[_Folds, float | None], k: int) -> _OfFold:
-    folds, left = work
-    stop = Stop.after(left)
-    return replace(folds, how=replace(folds.how, stop=stop)).predicted(k)
+def _predict_fold(work: tuple[_Folds, Deadline], k: int) -> _OfFold:
+    folds, end = work
+    return replace(folds, how=replace(folds.how, stop=Stop(end.at))).predicted(k)

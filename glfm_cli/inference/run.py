@@ -82,6 +82,24 @@ class Quiet:
         """Ignore the news."""
 
 
+@dataclass(frozen=True)
+class Deadline:
+    """When work is to end, in `time.monotonic()` seconds; None for never.
+
+    Clocks of processes differ: another one is told how many seconds are left when it is sent.
+    """
+
+    at: float | None = None
+
+    @classmethod
+    def after(cls, seconds: float | None) -> Deadline:
+        """Return that so many seconds from now."""
+        return cls(None if seconds is None else time.monotonic() + seconds)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Deadline.after, (None if self.at is None else self.at - time.monotonic(),)
+
+
 @dataclass
 class Stop:
     """Why and when sampling ends early; shared by the chains."""

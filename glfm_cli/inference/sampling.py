@@ -19,7 +19,16 @@ from glfm_cli.inference.ascent import ascend
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.run import InMemory, Keeper, Observer, Plan, Quiet, Run, Stop
+from glfm_cli.inference.run import (
+    Deadline,
+    InMemory,
+    Keeper,
+    Observer,
+    Plan,
+    Quiet,
+    Run,
+    Stop,
+)
 from glfm_cli.inference.tasks import CarriedLog, ChainTask, Runner
 from glfm_cli.latent.model import Problem
 
@@ -70,12 +79,11 @@ def _run_chain(
 
 
 def _as_task(
-    context: tuple[Problem, Plan, float | None], task: ChainTask
+    context: tuple[Problem, Plan, Deadline], task: ChainTask
 ) -> tuple[_Ended, tuple[Draw, ...], Mapping[str, Array] | None, str | None]:
     """Return what one chain leaves, its new draws, their state, and what cut it short."""
-    problem, plan, seconds = context
-    deadline = None if seconds is None else time.monotonic() + seconds
-    log, stop = CarriedLog(problem, task.state), Stop(deadline)
+    problem, plan, deadline = context
+    log, stop = CarriedLog(problem, task.state), Stop(deadline.at)
     ended = _run_chain(problem, plan, task.index, log, stop, Quiet(), 1)
     return ended, log.draws(), log.state, stop.reason
 
@@ -118,9 +126,8 @@ def _run_elsewhere(
         stop.reason = stop.reason or reason
         observer.swept(index, ended.sweeps, new[-1].trace if new else None)
 
-    left = None if stop.deadline is None else stop.deadline - time.monotonic()
     if tasks:
-        runner(_as_task, (problem, plan, left), tasks, on_result=keep)
+        runner(_as_task, (problem, plan, Deadline(stop.deadline)), tasks, on_result=keep)
     return [found[index] for index in indices]
 
 
