@@ -266,8 +266,9 @@ class FactorExperts:
         """Update everything in turn, given the rows; as `Experts.update`."""
         self.update_center(prior, s)
         self.update_loadings(s)
-        self.update_scales(prior, s)
-        self.update_uses(prior, s)
+        pulls = self._pulls(s)  # neither of the next two changes what they are made of
+        self.update_scales(prior, s, pulls)
+        self.update_uses(prior, s, pulls)
         self.update_noise(prior, s)
         self.core.update(prior.core, s, counts, hold=hold)
 
@@ -297,9 +298,11 @@ class FactorExperts:
         away = s.ys - self.mu[:, None] * s.s
         return U, np.einsum("hp,pl,hpl->hl", self.e, self.A, away)
 
-    def update_scales(self, prior: FactorPrior, s: FactorSums) -> None:
-        """Update d, one factor at a time, and beta."""
-        U, Y = self._pulls(s)
+    def update_scales(
+        self, prior: FactorPrior, s: FactorSums, pulls: tuple[Array, Array] | None = None
+    ) -> None:
+        """Update d, one factor at a time, and beta; `pulls` where they are known."""
+        U, Y = pulls or self._pulls(s)
         self.d, self.vd = self.d.copy(), self.vd.copy()
         beta = self.beta_a / self.beta_b
         for t in range(self.L):
@@ -310,9 +313,11 @@ class FactorExperts:
         self.beta_a = prior.c0 + 0.5
         self.beta_b = prior.d0 + 0.5 * (self.d**2 + self.vd)
 
-    def update_uses(self, prior: FactorPrior, s: FactorSums) -> None:
-        """Update b, one factor of all experts at a time."""
-        U, Y = self._pulls(s)
+    def update_uses(
+        self, prior: FactorPrior, s: FactorSums, pulls: tuple[Array, Array] | None = None
+    ) -> None:
+        """Update b, one factor of all experts at a time; `pulls` where they are known."""
+        U, Y = pulls or self._pulls(s)
         self.theta = self.theta.copy()
         for t in range(self.L):
             own = self.d[t] * self.theta[:, t]
