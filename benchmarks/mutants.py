@@ -474,7 +474,7 @@ MUTANTS = {
         RESUMING,
     ),
     "a density that is integrated too near": Mutant(
-        "links/expectation.py", "window(e, s, sharpness)))", "window(e, s, 0.0)))", LINKS
+        "links/expectation.py", "window(e, s, sharpness)))", "window(e, s, 0.0)))", MARGINS
     ),
     "integrals of rows in another order": Mutant(
         "links/expectation.py", "        out[rows] = (t @",
