@@ -2056,6 +2056,10 @@ MUTANTS = {
         "latent/cnpf/locations.py", "gradient - locations / sl2", "gradient + 0.0 * locations",
         "tests/cnpf/test_cnpf_bound.py",
     ),
+    "atoms in whatever layout they came to": Mutant(
+        "latent/iqgme/usage.py", "np.ascontiguousarray(self.sigma)", "np.asarray(self.sigma)",
+        "tests/test_iqgme_tasks.py::test_a_start_that_was_saved_goes_on_to_the_same_bits",
+    ),
     "rows of a series at the time before": Mutant(
         "latent/row_laws.py", "np.cumsum(first) - 1", "np.maximum(np.cumsum(first) - 2, 0)",
         ROW_EFFECTS,

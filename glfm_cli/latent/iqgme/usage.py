@@ -35,6 +35,10 @@ class Usage(Sticks):
     tau2: float
     sigma: Array
 
+    def __post_init__(self) -> None:
+        # Sums differ in their last bits with the layout, of which a saved fit keeps nothing.
+        self.sigma = np.ascontiguousarray(self.sigma)
+
     @property
     def counts(self) -> Array:
         """Return how many local atoms are each expert (S,)."""
