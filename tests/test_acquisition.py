@@ -321,6 +321,16 @@ def test_suggested_cells_are_gaps_of_the_columns_asked_for(model: str, seed: int
     assert np.all(np.diff(gain) <= 1e-9)
 
 
+@pytest.mark.parametrize("rule", ["variance", "joint", "uncertainty"])
+@pytest.mark.parametrize("others", [{}, {"b": [1.0, 2.0, None, 3.0]}])
+def test_a_column_of_one_level_tells_nothing(rule: str, others: dict[str, Any]) -> None:
+    table = pa.table({"a": ["x", None, "x", "x"], **others})
+    types = {"columns": {"a": "categorical", **dict.fromkeys(others, "real")}}
+    last = suggest(table, types, model="glfm", rule=rule, **FEW).to_table().to_pylist()[-1]
+    assert (last["row"], last["column"]) == (2, "a")
+    assert (str(last["gain"]), str(last["alone"])) == ("0.0", "0.0")
+
+
 def test_a_law_of_rows_and_weights_is_asked_by_samples_of_both(seed: int) -> None:
     table = mixed(seed, n=40)
     few = {"iterations": 20, "inducing": 10, "dimensions": 1}

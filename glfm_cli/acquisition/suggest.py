@@ -288,7 +288,8 @@ def finish(run: Run, search: Search) -> Suggestion:
         chosen = in_order(features, best, most)
     columns = {"number": pa.array(np.arange(1, count + 1))}
     columns |= {n: v for n, v in cells.describe(chosen.index).items() if n not in _OWN}
-    columns |= {"gain": pa.array(chosen.gain), "alone": pa.array(alone[chosen.index])}
+    found = {"gain": chosen.gain, "alone": alone[chosen.index]}
+    columns |= {name: pa.array(gains + 0.0) for name, gains in found.items()}  # no negative zeros
     if search.cost is not None:
         columns["cost"] = pa.array(cost[chosen.index])
     posterior = run.posterior

@@ -107,13 +107,15 @@ class _OpenCells:
                 self.F[self.start[group.index] + s] = group.F[:, s]
         owner = np.repeat(np.arange(most.size), width)
         predictive = 1.0 + np.einsum("mt,mt->m", self.F, self.F)
-        self.weight = (times / width)[owner] / predictive
+        self.weight = (times / np.maximum(width, 1))[owner] / predictive
         self.members = [_members(unit[owner]) for unit in units]
         self.looked = [{u: _thinned(at) for u, at in of.items()} for of in self.members]
 
     def gain(self, c: int) -> float:
         """Return what the value of a cell lowers, in cells' variances."""
         own = slice(self.start[c], self.start[c + 1])
+        if own.start == own.stop:  # of a column of one level, which says nothing
+            return 0.0
         F = self.F[own]
         cov = F @ F.T
         known = np.eye(len(F)) + cov
@@ -133,6 +135,8 @@ class _OpenCells:
     def see(self, c: int) -> None:
         """Condition a cell and its neighbours on its value, one latent column after the other."""
         own = np.arange(self.start[c], self.start[c + 1])
+        if not own.size:
+            return
         kinds = zip(self.units, self.members, strict=True)
         at = np.unique(np.concatenate([own, *(of[int(unit[c])] for unit, of in kinds)]))
         share = self._told(c, np.eye(own.size) + self.F[own] @ self.F[own].T)
@@ -157,7 +161,9 @@ class _OpenCells:
 
 
 def _members(unit: Array) -> dict[int, Array]:
-    """Return the latent columns of each unit."""
+    """Return the latent columns of each unit that has some."""
+    if not unit.size:
+        return {}
     order = np.argsort(unit, kind="stable")
     names, first = np.unique(unit[order], return_index=True)
     return dict(zip(names.tolist(), np.split(order, first[1:]), strict=True))

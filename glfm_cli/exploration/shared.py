@@ -134,13 +134,18 @@ class SharedOfDraw(NamedTuple):
 
 
 def shared_by_rows(posterior: Posterior, data: Data) -> SharedByRows | None:
-    """Return what rows share, None where neither groups nor time say what belongs together."""
+    """Return what rows share, None where neither groups nor time say what belongs together.
+
+    Or where no column but the time is modelled.
+    """
     model, groups = posterior.model, data.groups
     if groups is None or not isinstance(model, RowsTogether):
         return None
     few = posterior.thinned(MOST_DRAWS)
     spans = {d: np.arange(*span) for d, span in enumerate(posterior.spans) if d != groups.clock}
     every = np.array([d for d, span in spans.items() if span.size])
+    if not every.size:  # nothing but the time
+        return None
     at = np.concatenate([spans[d] for d in every])
     width = np.array([spans[d].size for d in every])
     owner, ends = np.repeat(np.arange(every.size), width), np.cumsum(width)

@@ -118,6 +118,8 @@ class WithGroups(PlainModel):
         """Return the model's scalars, and the average sd of each part over latent columns."""
         effects, found = state.effects, self.inner.trace(state.own)
         assert isinstance(effects, RowEffects)
+        if not effects.at.size:  # the time is the only column
+            return dict(found)
         if len(effects.a):
             found["group_sd"] = float(np.sqrt(np.diagonal(effects.omega)).mean())
         if len(effects.u):

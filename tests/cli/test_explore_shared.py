@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
 
@@ -192,6 +193,14 @@ def test_traces_tell_how_far_series_move_columns(planted: Any) -> None:
 
 
 # What is taken from draws -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["glfm", "bsvd"])
+def test_where_the_time_is_the_only_column_rows_share_nothing(model: Any) -> None:
+    table = pa.table({"who": list("aabb"), "when": [1.0, 2.0, 1.0, 2.0]})
+    types = {"columns": {"who": {"role": "group"}, "when": {"type": "real", "role": "time"}}}
+    found: Any = explore(table, types, model=model, chains=1, warmup=3, draws=3, threads=1)
+    assert found.shared is None
 
 
 def test_a_draw_against_dense_laws(seed: int) -> None:
