@@ -258,6 +258,14 @@ def test_a_feature_of_one_column_s_shape_is_not_listed(seed: int) -> None:
     assert every.main == ()
 
 
+def test_all_features_of_a_table_too_small_for_halves_are_listed(seed: int) -> None:
+    table = pa.table({"a": [None, 2.0], "b": [None, "y"]})
+    options = {**SHORT, "settings": {"max_features": 3}}
+    types = {"columns": {"a": "real", "b": "categorical"}}
+    found = explore(table, types, seed=seed, all_features=True, **options)
+    assert not any(feature.credible or feature.effects for feature in found.features)
+
+
 def test_noise_lists_no_feature(seed: int) -> None:
     table, types, _ = two_features(seed, effect=0.0)
     found = explore(table, types, seed=seed, **SHORT)

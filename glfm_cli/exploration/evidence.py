@@ -74,12 +74,17 @@ class _ObservedCells:
     enough: Array
 
 
-def weigh(crossed: Sequence[CrossFit], scales: Sequence[Scale], seed: int) -> Evidence:
-    """Return the evidence of what halves tell of each other; K features, D columns."""
+def weigh(
+    crossed: Sequence[CrossFit], scales: Sequence[Scale], seed: int, n_features: int = 0
+) -> Evidence:
+    """Return the evidence of what halves tell of each other; K features, D columns.
+
+    n_features : K, of tables too small for halves: nothing is said of any feature
+    """
+    n_features = crossed[0].probability.shape[2] if crossed else n_features
     halves = [[_seen(one, i, scale) for i, scale in enumerate(scales)] for one in crossed]
-    n_features = crossed[0].probability.shape[2] if crossed else 0
-    if not n_features:
-        none = np.zeros((0, len(scales)))
+    if not (crossed and n_features):
+        none = np.zeros((n_features, len(scales)))
         return Evidence(np.inf, none, none, ())
     rng = np.random.default_rng(seed)
     level = null_level([column for columns in halves for column in columns], rng)

@@ -187,7 +187,7 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
     matches = match_features(posterior, shown, bias=bias)
     halves, stopped, notes = _halves(run, job)
     crossed = [cross_fit(half, shown, scales, bias=bias) for half in halves]
-    evidence = weigh(crossed, scales, job.plan.seed)
+    evidence = weigh(crossed, scales, job.plan.seed, shown.Z.shape[1])
     found, remainder = _features(
         *(posterior, shown, matches, crossed, evidence, scales),
         every=request.all_features,

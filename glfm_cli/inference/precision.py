@@ -153,7 +153,7 @@ def measure_precision(
     goal : see `Precision`
     """
     n_cells, n_chains = sum(rows.size for rows in cells.values()), len(posterior.chains)
-    if posterior.weights is not None:
+    if posterior.weights is not None and posterior.chains:  # none where no new row has a gap
         done = bool(posterior.chains[0][0].trace.get("converged", 0.0))
         return Precision(n_cells, n_chains, math.nan, math.nan, math.nan, goal, done)
     if n_cells == 0 or not posterior.compares:

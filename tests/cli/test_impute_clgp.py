@@ -51,6 +51,21 @@ def test_every_setting_is_reached(here: Here, given: list[Any], name: str, value
     assert said.status == 0, said.stderr
 
 
+def test_new_rows_without_a_gap_come_out_as_they_are(here: Here, tmp_path: Path) -> None:
+    table, fit = tmp_path / "t.csv", tmp_path / "fit.glfm"
+    table.write_text("a,b\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(12)))
+    types = tmp_path / "t.yaml"
+    types.write_text("columns: {a: real, b: real}")
+    said = here("impute", table, "--types", types, *SHORT, "--save", fit)
+    assert said.status == 0, said.stderr
+    said = here("impute", table, "--fit", fit, "-o", tmp_path / "out.csv")
+    assert said.status == 0, said.stderr
+    (tmp_path / "new.csv").write_text("a,b\n3,4\n5,1\n")
+    said = here("impute", tmp_path / "new.csv", "--fit", fit)
+    assert said.status == 0, said.stderr
+    assert said.stdout == "a,b\n3,4\n5,1\n"
+
+
 def test_no_setting_is_left_out() -> None:
     reached = {"iterations", "inducing", "dimensions", "kernel", "samples", "category_samples"}
     reached |= {"passes", "batch", "learning_rate", "first_penalty", "warm_up"}
