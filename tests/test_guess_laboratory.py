@@ -40,6 +40,23 @@ def test_what_may_be_a_value_stays_one(levels: tuple[str, ...]) -> None:
     assert not column.missing
 
 
+@pytest.mark.parametrize(
+    ("tests", "is_sodium"),
+    [
+        (("Na", "K", "Hb", "WBC"), True),
+        (("NA", "K", "CL", "CREA"), True),
+        (("na", "k", "ca"), True),
+        (("Na", "Hb", "WBC"), False),
+        (("NA", "K", "1", "2"), False),  # kindergarten
+    ],
+)
+def test_sodium_is_no_missing_cell(tests: tuple[str, ...], is_sodium: bool) -> None:
+    cells = [tests[k % len(tests)] for k in range(N)]
+    (column,) = guess_schema(pa.table({"test": cells})).schema.columns
+    assert (tests[0] in (column.levels or ())) == is_sodium
+    assert bool(column.missing) != is_sodium
+
+
 def test_a_word_in_half_of_the_cells_among_numbers_is_said_with_what_to_do() -> None:
     x = _RNG.exponential(size=N)
     cells = ["<LOD" if v < 0.6 else f"{v:.3f}" for v in x]

@@ -46,6 +46,8 @@ REFUSALS = words("refusal verweigert") | {
     *("préfère ne pas répondre", "no contesta", "no responde", "sin respuesta"),
     *("prefiere no contestar", "prefiere no responder"),
 }
+# Measured beside sodium, Na; in lower case.
+_IONS = words("k cl ca mg hco3 co2 po4")
 # A number with a remark: 27.1*, 7 (rechecked), 5,1 H.
 _NUMBER = r"[+-]?\d+(?:[.,]\d+)*"
 WITH_REMARK = rf"^{_NUMBER}\s*(?:[*†‡#!?]+|\(.*\)|\[.*\]|\s[A-Za-z]{{1,2}})$"
@@ -194,6 +196,10 @@ def gap_words(column: Profile) -> NDArray[np.bool_]:
     # Among two-letter country or state codes, NA is Namibia.
     if two_letters.sum() >= 10 and bool(np.all(two_letters | (gaps & ~two_letters))):
         gaps &= ~two_letters
+    if (sodium := word_codes(column, frozenset({"na"}))).any():
+        # Written Na, beside one other ion; as NA, which is a gap in most tables, beside two.
+        n_ions = word_codes(column, _IONS).sum()
+        gaps &= ~(sodium & ((n_ions >= 2) | ((n_ions == 1) & column.matches("^Na$"))))
     calls, no_calls = column.matches(_CALL), column.matches(_NO_CALL)
     if calls.sum() >= 2 and bool(np.all(calls | no_calls | gaps)):
         gaps |= no_calls
