@@ -291,6 +291,15 @@ def test_a_number_that_is_0_where_another_is_gets_a_condition() -> None:
     assert not any(told.values())
 
 
+def test_a_number_of_every_level_is_no_sign_that_it_was_not_asked() -> None:
+    town = np.repeat(np.arange(12), 40)
+    population = 9_491 + 3_307 * town
+    columns = {"town": np.array(list("ABCDEFGHIJKL"))[town], "population": population}
+    cases = np.random.default_rng(13).poisson(population / 1e3)
+    guess = guess_schema(pa.table(columns | {"cases": cases}))
+    assert not any("only_if" in hint for hints in guess.hints.values() for hint in hints)
+
+
 def test_a_run_with_guessed_types_names_values_that_it_takes_for_missing() -> None:
     rng = np.random.default_rng(3)
     age = [str(one) for one in rng.integers(20, 70, 60)]

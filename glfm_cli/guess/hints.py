@@ -246,6 +246,10 @@ def _only_if(
         fits &= others <= MOST_ELSEWHERE * rest
         if verdicts[i].column.numeric:  # of which only 0 may say that there is nothing
             fits[1:] = False
+        elif fits.any():  # each other level may have a number of its own, as a town its population
+            pairs = np.unique(np.stack([of_row[both], values[both]]), axis=1)
+            kinds = np.bincount(pairs[0], minlength=len(levels))
+            fits &= bool(np.any(kinds[hits < rows] > 1))
         found += [(int(rows[k]), i, levels[k]) for k in np.flatnonzero(fits)]
     if not found or not is_number(text):
         return []
