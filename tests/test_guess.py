@@ -175,6 +175,9 @@ def test_column_is_guessed(
         ("3/{}/2024 01:30:00 PM", "date", "%m/%d/%Y %I:%M:%S %p"),
         ("41{:03d}", "date", "excel"),
         ("{}:45", "duration", None),
+        ("2024-W{:02d}", "date", "%G-W%V"),
+        ("2024W{}", "date", "%GW%V"),
+        ("2019w{}", None, None),  # of Stata, whose first week begins on 1 January
         ("2024-Q1 {}", None, None),
     ],
 )

@@ -49,6 +49,15 @@ def test_reading_undoes_writing(form: str | None, moment: dt.datetime) -> None:
     assert abs(number * style.steps - k) < 1e-3
 
 
+@given(st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)))
+def test_a_week_is_its_monday(day: dt.date) -> None:
+    year, week, _ = day.isocalendar()
+    moments = Moments("date", "%G-W%V")
+    monday = day - dt.timedelta(days=day.weekday())
+    assert moments.number(f"{year:04d}-W{week:02d}") == (monday - dt.date(1970, 1, 1)).days
+    assert moments.style([]).write((day - dt.date(1970, 1, 1)).days) == f"{year:04d}-W{week:02d}"
+
+
 @given(st.integers(0, 10**7), st.booleans())
 def test_durations_are_read_as_they_are_written(k: int, seconds: bool) -> None:
     moments = Moments("duration")
@@ -65,6 +74,9 @@ def test_durations_are_read_as_they_are_written(k: int, seconds: bool) -> None:
         ("%d.%m.%Y", lambda day: day.strftime("%d.%m.%Y")),
         ("%d.%m.%Y", lambda day: f"{day.day}.{day.month}.{day.year}"),
         ("%b %Y", lambda day: day.strftime("%b %Y")),
+        ("%G-W%V", lambda day: day.strftime("%G-W%V")),
+        ("%G-W%V", lambda day: "{}-W{}".format(*day.isocalendar())),
+        ("%G-W%V-%u", lambda day: day.strftime("%G-W%V-%u")),
         (None, lambda day: f"{day} 10:{day.day:02d}:00"),
         ("excel", lambda day: str((day - dt.date(1899, 12, 30)).days)),
         ("unix", lambda day: str((day - dt.date(1970, 1, 1)).days * 86_400)),
@@ -192,6 +204,8 @@ def test_the_types_file_says_it_again() -> None:
     [
         ({"type": "date", "format": "%Q"}, "`format`, found '%Q', expected iso, excel, unix"),
         ({"type": "date", "format": "day"}, "`format`, found 'day', expected iso, excel, unix"),
+        ({"type": "date", "format": "%Y-W%V"}, "`format`, found '%Y-W%V', expected iso, excel"),
+        ({"type": "date", "format": "%G-%m"}, "`format`, found '%G-%m', expected iso, excel"),
         ({"type": "real", "format": "%d.%m.%Y"}, "`format` does not go with this type"),
         ({"type": "duration", "format": "iso"}, "`format` does not go with type duration"),
         ({"type": "date", "decimal": ","}, "`decimal` does not go with type date"),

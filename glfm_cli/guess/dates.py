@@ -39,6 +39,7 @@ _DAYS = (
     "%Ym%m", "%Y/%m", "%m/%Y", "%Y%m%d", "%Y-%m-%d", "%Y年%m月%d日",
 )  # fmt: skip
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", "T%H:%M")
+_WEEKS = ("%G-W%V", "%GW%V")  # with a capital W: 2019w5 of Stata is no week of ISO 8601
 _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))
 SERIALS = (10_000, 80_000)  # of Excel, from 1927 to 2119
 SECONDS = (6.3e8, 2.3e9)  # since 1970, from 1989 to 2042
@@ -71,7 +72,9 @@ def judge_dates(column: Profile) -> Verdict | None:
     durations = Moments("duration")
     if all(durations.number(text) is not None for text in texts):
         return _duration(column)
-    form = next((one for one in (*_FORMATS, *_with_zone(texts)) if _reads(one, column)), None)
+    weeks = _WEEKS if column.matches("W").all() else ()
+    forms = (*_FORMATS, *_with_zone(texts), *weeks)
+    form = next((one for one in forms if _reads(one, column)), None)
     if form is None:
         return ignore(column.name, _several(column))
     other = form.replace("%d", "%x").replace("%m", "%d").replace("%x", "%m")

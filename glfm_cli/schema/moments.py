@@ -32,7 +32,8 @@ _DURATION = re.compile(r"(\d{1,6}):([0-5]\d)(?::([0-5]\d))?")
 _PADDED = {"%d": "day", "%m": "month", "%H": "hour"}
 _NAMED = re.compile("%[aAbBp]")
 _FINER = (("%S", DAY), ("%M", 1440), ("%H", 24), ("%I", 24))  # steps a day, by the directive
-DIRECTIVES = frozenset("aAbBdmyYHIpMSj%")
+DIRECTIVES = frozenset("aAbBdmyYHIpMSj%GVu")
+_WITHIN_WEEK = re.compile("%[aAu]")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ class Moments:
             return days if FIRST <= days <= LAST else None
         try:
             if self.format not in (None, ISO):
-                return _days(datetime.strptime(text, str(self.format)))
+                form = str(self.format)
+                if "%V" in form and not _WITHIN_WEEK.search(form):  # a week is its Monday
+                    form, text = f"{form} %u", f"{text} 1"
+                return _days(datetime.strptime(text, form))
             return _days(datetime.fromisoformat(text)) if _ISO.fullmatch(text) else None
         except (ValueError, OverflowError):
             return None
@@ -126,7 +130,7 @@ class MomentStyle:
 
     form : a format of strptime, `excel`, `unix` or "duration"
     steps : how many steps of its resolution a day, or of a duration a minute, has
-    width : digits that days, months and hours have at least
+    width : digits that days, weeks, months and hours have at least
     letters : of names of months and days, and of AM and PM
     """
 
@@ -148,7 +152,10 @@ class MomentStyle:
             return str(k)
         moment = EPOCH + timedelta(seconds=k * (DAY // self.steps))
         form = self.form.replace("%Y", f"{moment.year:04d}")
+        of_week = moment.isocalendar()
+        form = form.replace("%G", f"{of_week.year:04d}")
         if self.width == 1:
+            form = form.replace("%V", str(of_week.week))
             for directive, name in _PADDED.items():
                 form = form.replace(directive, str(getattr(moment, name)))
         if self.letters != "as named":

@@ -221,9 +221,10 @@ class ColumnParser:
         form = self.text(entry, "format")
         if form in (None, ISO, EXCEL, UNIX) or entry.get("type") == "duration":  # which is refused
             return form
-        used = re.findall(r"%(.?)", form)
-        dated = set(used) & {"Y", "y"}
-        if not dated or not set(used) <= DIRECTIVES:
+        used = set(re.findall(r"%(.?)", form))
+        by_week = {"G", "V"} <= used and not used & set("yYmbBdj")  # of ISO 8601: 2024-W05
+        dated = by_week or (used & {"Y", "y"} and not used & set("GVu"))
+        if not dated or not used <= DIRECTIVES:
             raise self.error(
                 "`format`",
                 value=f"'{form}'",
