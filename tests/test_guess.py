@@ -580,6 +580,18 @@ def test_writings_of_one_level_are_aliases_of_the_commonest() -> None:
     assert guessed("code", repeat("a", "A", "b"))[0].aliases == ()
 
 
+def test_a_text_that_recurs_among_dates_is_left_as_it_is() -> None:
+    days = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.24" for i in range(ROWS)]
+    words = ["unb.", "", "unbekannt", *[""] * 5]
+    cells = [words[i % 8] or day for i, day in enumerate(days)]
+    column, reason = guessed("ill since", cells)
+    assert set(column.missing) == {MissingCode("unbekannt"), MissingCode("unb.", impute=False)}
+    assert column.missing == (MissingCode("unbekannt"), MissingCode("unb.", False))
+    assert "unb. among dates, left as it is" in reason
+    many = [("early", "late", "never")[i % 3] if i % 2 else d for i, d in enumerate(days)]
+    assert guessed("ill since", many)[0].moment is None
+
+
 def test_dates_in_several_forms_are_named_with_one_of_each() -> None:
     cells = [f"2023-05-{d:02d}" for d in range(1, 29)] + ["03.05.2023", "17.06.2023"]
     column, reason = guessed("seen", cells)

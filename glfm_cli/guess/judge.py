@@ -30,6 +30,7 @@ from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
 RARE = 0.1  # share of cells with a value below which the reason says so
+LEAST_DATES = 10  # different ones beside which a few texts are none
 MOST_STRAY = 4  # different codes that are numbers, among words or dates
 LEADING_ZERO = r"^[+-]?0\d"
 MOST_SHOWN = 5  # of codes, in the reason of a guess
@@ -226,11 +227,19 @@ def _part_doubtful(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
     """Take words such as "unknown" out of a column where the rest is a scale.
 
     Of other words a refusal alone is no level: "no answer", and "refused" beside it. Among dates
-    all such words mean that there is none.
+    all such words mean that there is none, and other texts, where they are few, are left.
     """
-    nowhen = codes.no_dates(column, column.matches(DATE))
+    dates = column.matches(DATE)
+    nowhen = codes.no_dates(column, dates)
     if nowhen.any():
         return column.keep(~nowhen), gaps.add(column, nowhen, "among dates, taken for missing")
+    others, n_dates = ~dates, int(dates.sum())
+    n_cells = column.counts[others].tolist()
+    if n_cells and n_dates >= LEAST_DATES and are_strays(n_cells, column.n_observed, n_dates):
+        doubtful = others & codes.word_codes(column, codes.DOUBTFUL_WORDS)
+        gaps = gaps.add(column, doubtful, "among dates, taken for missing")
+        why = "among dates, left as it is"
+        return column.keep(dates), gaps.add(column, others & ~doubtful, why, impute=False)
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
     few = column.n_distinct <= 2 * MAX_STRAY + 10 and order(_writings(column)) is None
     for words in (codes.UNANSWERED, codes.DOUBTFUL_WORDS):  # "none" may be a step of the scale
