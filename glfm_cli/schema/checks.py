@@ -174,8 +174,28 @@ def _check_depends(column: Column, error: Refusal) -> None:
         raise error("`otherwise` needs `only_if`")
     if column.levels is not None and column.otherwise not in column.levels:
         raise error("`otherwise`", value=f"'{column.otherwise}'", expected=listed(column.levels))
-    if column.numeric and not is_number(column.otherwise):
-        raise error("`otherwise`", value=f"'{column.otherwise}'", expected="a number")
+    if column.numeric:
+        _check_otherwise(column, column.otherwise, error)
+
+
+def _check_otherwise(column: Column, text: str, error: Refusal) -> None:
+    """Raise SchemaError when no cell of a numeric column could be what `otherwise` says."""
+    if not is_number(text):
+        raise error("`otherwise`", value=f"'{text}'", expected="a number")
+    codes = [float(code.text) for code in column.missing if is_number(code.text)]
+    lower, upper = column.bounds
+    least = 0.0 if column.positive or column.integral else -math.inf
+    least = max(least, -math.inf if lower is None else lower)
+    most = math.inf if upper is None else upper
+    x = float(text)
+    if x in codes or not least <= x <= most or (column.integral and not x.is_integer()):
+        raise error(
+            "`otherwise`",
+            value=f"'{text}'",
+            expected="a value that the column can hold, and no missing code",
+            hint=f"If '{text}' says in the table that there is none, list it under `missing:` and "
+            "leave `otherwise` out: such cells stay.",
+        )
 
 
 def _check_atom(column: Column, error: Refusal) -> None:
