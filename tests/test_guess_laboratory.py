@@ -240,3 +240,25 @@ def test_codes_of_land_and_rock_are_categories(name: str) -> None:
 def test_words_for_below_a_limit_ask_for_it(word: str) -> None:
     cells = [word if x < 4 else f"{x:.2f}" for x in LEVELS]
     assert "write the limit, <0.05" in guess_schema(pa.table({"lead": cells})).reasons["lead"]
+
+
+LEVEL = {"K": (4.2, "mmol/L"), "Na": (140.0, "mmol/L"), "WBC": (7.0, "10^9/L")}
+
+
+@pytest.mark.parametrize("one_test", [False, True])
+def test_numbers_in_several_units_are_told(one_test: bool) -> None:
+    rng = np.random.default_rng(14)
+    tests = rng.choice(list(LEVEL), N)
+    means = np.array([LEVEL["K" if one_test else test][0] for test in tests])
+    columns = {
+        "test": list(tests),
+        "result": [f"{x:.1f}" for x in means * rng.lognormal(0, 0.05, N)],
+        "age": rng.poisson(60, N),
+        "unit": [LEVEL[test][1] for test in tests],
+    }
+    told = guess_schema(pa.table(columns)).skips
+    text = (
+        "in several units (mmol/L, 10^9/L), which models take for one; convert them to one, or "
+        "write a column for each test"
+    )
+    assert told == ({} if one_test else {"result": text})

@@ -22,6 +22,7 @@ from glfm_cli.guess.derived import closed_run, derived
 from glfm_cli.guess.names import is_direction, upper_ends, words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.skips import Filter, at_zero, is_known_once, is_merged, skipped
+from glfm_cli.guess.units import in_several_units, unit_of
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict, may_be_group
 from glfm_cli.schema import Role
 from glfm_cli.schema.phrases import is_number
@@ -76,7 +77,7 @@ def skips_of(
 ) -> dict[str, str]:
     """Return the `only_if` of columns of questions that some rows were not asked, by name.
 
-    With it, whether a column has one value for each value of an id, or merged cells.
+    With it, whether a column has one value for each value of an id, merged cells, or several units.
     """
     levelled = [i for i, v in enumerate(verdicts) if v.column.levelled and v.column.modelled]
     numbers = [i for i, v in enumerate(verdicts) if v.column.positive or v.column.integral]
@@ -84,6 +85,8 @@ def skips_of(
     for i in levelled[:MOST_COLUMNS]:
         coded = _coded(table.column(i), verdicts[i])
         filters.append(Filter(columns[i].name, coded.levels, coded.rows))
+    of_levels = list(filters)
+    unit = unit_of(of_levels)
     for i in numbers[:MOST_COLUMNS]:
         filters.append(at_zero(columns[i].name, *_coded(table.column(i), verdicts[i])))
     rows = {one.name: one.rows for one in filters}
@@ -112,6 +115,10 @@ def skips_of(
         if several is not None and group is not None and is_known_once(there, group):
             once = f"known in one row of each {columns[several].name}; what holds for its others "
             found[name] = once + "write into them" + (f"; {found[name]}" if hint else "")
+        measured = verdict.column.numeric and verdict.column.moment is None
+        if unit is not None and measured:
+            told = in_several_units(numbers_of(table.column(i)), unit, of_levels)
+            found |= {name: told} if told else {}
     return found
 
 
