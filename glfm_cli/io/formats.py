@@ -80,6 +80,12 @@ FORMATS = {
     "sqlite": FileFormat((".sqlite", ".sqlite3", ".db"), ".sql", is_database=True, options=_TABLE),
     "duckdb": FileFormat((".duckdb", ".ddb"), ".sql", is_database=True, options=_TABLE),
 }
+# Workbooks are archives, which list their files at the end.
+_BOOKS = {
+    "xlsx": b"xl/workbook.xml",
+    "xls": b"xl/workbook.bin",  # .xlsb
+    "ods": b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
+}
 CSV_LAYOUTS = ("csv", "tsv", "txt")  # of which every cell is kept as text
 
 # What people hand over by mistake: first bytes, what it is, what to do.
@@ -175,6 +181,8 @@ def format_of_input(place: Location, stated: str | None, data: bytes) -> Format:
     packing = packing_of(data)
     if stated is not None:
         return Format(format_of_location(place, stated).layout, packing)
+    if packing == "zip" and (book := next((n for n, path in _BOOKS.items() if path in data), None)):
+        return Format(book)
     if packing is not None:
         return Format("csv", packing)
     return Format(next((n for n, one in FORMATS.items() if data.startswith(one.magic)), "csv"))

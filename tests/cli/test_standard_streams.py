@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+
+from glfm_cli import write_table
 
 SHORT = ("--chains", "1", "--warmup", "3", "--draws", "4", "--threads", "1", "-q")
 TABLE = "id,a,b\n" + "".join(f"{i},{i % 7 / 2 if i % 5 else ''},{i % 3}\n" for i in range(1, 31))
@@ -51,14 +52,15 @@ def test_batches_go_through_a_pipe_by_its_other_name(
     assert done.stdout.startswith("row,")
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "parquet", "xlsx", "ods"])
 def test_a_pipe_without_a_suffix_is_told_by_its_bytes(
     glfm: Callable, table: bytes, tmp_path: Path, form: str
 ) -> None:
-    if form == "parquet":
+    if form != "csv":
         a = pa.array([None, 1.5, 2.0, 2.5] * 5)
-        pq.write_table(pa.table({"id": range(20), "a": a, "b": [1, 2] * 10}), tmp_path / "t")
-        table = (tmp_path / "t").read_bytes()
+        file = tmp_path / f"t.{form}"
+        write_table(pa.table({"id": range(20), "a": a, "b": [1, 2] * 10}), file)
+        table = file.read_bytes()
     options = ("--types", "types.yaml", *SHORT)
     named = glfm("impute", "/dev/stdin", *options, stdin=table)
     assert (named.returncode, named.stderr) == (0, "")
