@@ -361,6 +361,7 @@ PERSONS = [g for g in range(1, 31) for _ in range(3 + g % 4)]
         ("no_of_cars", [180 + 7 * g for g in PERSONS], "count"),
         ("pupilNR", [17001 + 3 * g for g in range(60)], "id"),
         ("invoice_no", [17001 + 3 * g for g in range(60)][::-1], "id"),
+        ("smoker_yes_cancer_no", [17001 + 3 * g for g in range(60)][::-1], "count"),
         ("number_of_steps", [17001 + 3 * g for g in range(60)], "count"),
         ("N1", 20 * [1, 2, 3, 4, 5, 6], "ordinal"),
         ("n_children", 20 * [1, 2, 3, 4, 5, 6], "count"),

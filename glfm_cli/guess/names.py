@@ -122,8 +122,12 @@ def is_form_status(name: str) -> bool:
 
 
 def is_number_of_one(name: str) -> bool:
-    """Return whether a name such as `invoice_no` or `pupilNR` is that of what numbers one each."""
-    return _ENDS_AS_NUMBER.fullmatch(name) is not None
+    """Return whether a name such as `invoice_no` or `pupilNR` is that of what numbers one each.
+
+    Beside another answer, as in `smoker_yes_cancer_no`, it is an answer, too.
+    """
+    *before, _ = re.split(r"[\W_]+", name.casefold())
+    return _ENDS_AS_NUMBER.fullmatch(name) is not None and not {"yes", "no"} & set(before)
 
 
 def is_code(name: str) -> bool:
