@@ -82,9 +82,8 @@ def classify(
         The options; their fields are keywords of this function, too. Of `Sampling` there are
         `effort`, `chains` (starts of the fit, 4 if left out), `seed`, `settings`, `threads` and
         `time_limit`, at which the fit ends where it is, as at Ctrl-C, and of `cv` `engine` and
-        `scheduler`; of `Saving` there are `save`,
-        `resume`, `checkpoint`.
-        Predictions of a resumed run are those of an uninterrupted one.
+        `scheduler`; of `Saving` `save`, `resume` (which predicts as a run without a break does)
+        and `checkpoint`.
     unseen : {"error", "missing"}
         Whether a level that the training rows do not have is an error, or is taken for missing;
         a number that its column cannot hold is then taken for the nearest that it can hold.
@@ -99,9 +98,8 @@ def classify(
     _check(sampling, saving, predict, cv)
     shaping: dict[str, object] = {"types": types, "target": target, "cv": cv}
     if fit is not None:
-        shaping |= {"predict": predict, **saving.written()}
-        shaping |= replace(sampling, threads=None).written()
-        check_alone(shaping, "--fit")
+        shaping |= replace(sampling, threads=None).written() | saving.written()
+        check_alone(shaping | {"predict": predict}, "--fit")
         found = _apply(table, fit, missing, complete, sampling.threads)
         return replace(found, seconds=time.monotonic() - began, given=table)
     if saving.resume is not None:
@@ -124,8 +122,8 @@ def classify(
         how = replace(request.how, pool=pool, stop=stop, observer=observer, threads=threads)
         request = replace(request, how=how)
         found = request.fitted(new, complete) if cv is None else request.validated(cv, runner)
-    given = table if predict is None else predict
-    return replace(found, seconds=time.monotonic() - began, stopped=stop.reason, given=given)
+    found = replace(found, given=table if predict is None else predict, stopped=stop.reason)
+    return replace(found, seconds=time.monotonic() - began)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +173,7 @@ class FitRequest:
         telling = self._telling(task.features, task.code, classifier.by_experts(task.features))
         if new is not None:
             found = _answer(trained, new, complete, how.pool)
-            warnings = _warnings((*self._notes, *telling), new)
+            warnings = _warnings((*self._notes, *telling, *_learnt_from(task, new)), new)
             return replace(found, note=classifier.note, warnings=warnings)
         completed, rows = None, np.flatnonzero(np.isnan(task.code))
         predictions = self._predictions(rows, p[rows]) if rows.size else None
@@ -309,6 +307,18 @@ def _answer(
 def _warnings(notes: Sequence[str], new: NewRows | None) -> tuple[str, ...]:
     """Return what is to be said of the tables."""
     return (*notes, *(new.data.notes if new is not None else ()))
+
+
+def _learnt_from(task: Task, new: NewRows) -> tuple[str, ...]:
+    """Return a note where the rows to predict are those of the task, labels included."""
+    pairs = [(new.code, task.code)]
+    pairs += [(one.x, of.x) for one, of in zip(new.features, task.features, strict=True)]
+    if not (new.labelled and all(np.array_equal(*pair, equal_nan=True) for pair in pairs)):
+        return ()
+    return (
+        "the rows to predict are those that were learnt from: how well others are predicted "
+        "--cv 5 tells, scores here do not",
+    )
 
 
 def check_alone(shaping: Mapping[str, object], beside: str) -> None:

@@ -262,11 +262,10 @@ def plan_imputation(
     chosen = check_estimate(estimate, interval)
     _check_fit(fit)
     shaping: dict[str, object] = {} if types is None else {"types": types}
-    shaping |= replace(sampling, seed=None, threads=None).written() | saving.written()
-    shaping |= scaling.written()
-    missingness = matrix.written().get("missingness-features")
-    shaping |= {} if missingness is None else {"missingness-features": missingness}
-    shaping |= {} if files.record is None else {"record": files.record}
+    shaping |= replace(sampling, seed=None, threads=None).written()
+    shaping |= saving.written() | scaling.written()
+    more = {"missingness-features": matrix.missingness_features, "record": files.record}
+    shaping |= {name: value for name, value in more.items() if value is not None}
     check_with_fit(fit is not None, shaping, unseen)
     given, schema = table, None
     if types is not None:

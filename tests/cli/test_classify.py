@@ -117,6 +117,17 @@ def test_what_is_predicted_does_not_depend_on_labels_that_are_there(
     assert [row["p_yes"] for row in found[0]] == [row["p_yes"] for row in found[1]]
 
 
+def test_rows_that_were_learnt_from_are_no_test_of_a_fit(classify: Any, desk: Any) -> None:
+    seen = "the rows to predict are those that were learnt from"
+    assert seen in classify("--predict", "train.csv").stderr
+    lines = table(80, 1).splitlines()
+    desk.put("fewer.csv", "\n".join(lines[:-1]) + "\n")
+    unlabelled = [lines[0], *(line.rpartition(",")[0] + "," for line in lines[1:])]
+    desk.put("bare.csv", "\n".join(unlabelled) + "\n")
+    for name in ("fewer", "bare"):
+        assert seen not in classify("--predict", f"{name}.csv").stderr
+
+
 def test_more_than_two_labels(classify: Any) -> None:
     said = classify(target="kind")
     assert said.status == 0, said.stderr
