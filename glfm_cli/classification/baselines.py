@@ -34,11 +34,17 @@ def baseline_probabilities(
     links: LinkConfig,
     seed: int,
 ) -> dict[str, Array]:
-    """Return (n, R) probabilities of test rows by each of `NAMES`, fitted to labelled rows."""
+    """Return (n, R) probabilities of test rows by each of `NAMES`, fitted to labelled rows.
+
+    Where no feature varies, or one label alone is known, they are the shares of the labels.
+    """
     from sklearn.linear_model import LogisticRegression
 
     at, there = matrices(train, test, links)
     labelled = ~np.isnan(code)
+    count = np.bincount(code[labelled].astype(int), minlength=n_levels)
+    if not at.shape[1] or np.count_nonzero(count) < 2:
+        return dict.fromkeys(NAMES, np.tile(count / count.sum(), (len(there), 1)))
     out = {}
     for name, conditional in zip(NAMES, (False, True), strict=True):
         filled, new = fill(at, there, conditional, seed)

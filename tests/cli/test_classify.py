@@ -552,3 +552,11 @@ def test_features_that_are_all_intervals_are_cross_validated(desk: Any) -> None:
     found = classify_table("train.csv", "types.yaml", target="sick", cv=3, chains=1)
     assert found.cross_validation is not None
     assert min(one["accuracy"] for one in found.cross_validation.scores.values()) > 0.9
+
+
+def test_folds_in_which_no_feature_is_seen_get_the_shares_of_labels(desk: Any) -> None:
+    desk.put("train.csv", "x,sick\n,no\n0.433,no\n,yes\n,yes\n,no\n")
+    desk.put("types.yaml", "columns: {x: positive, sick: categorical}\n")
+    found = classify_table("train.csv", "types.yaml", target="sick", cv=2, chains=1)
+    assert found.cross_validation is not None
+    assert all(np.isfinite(one["log_score"]) for one in found.cross_validation.scores.values())
