@@ -22,7 +22,7 @@ from glfm_cli.latent.cnpf import config
 SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "mcse", "Ozone", "Solar.R"}
 SAMPLED |= {"meal.cal", "wt.loss", "pat.karno", "ph.karno", "ph.ecog", "inst"}
 SAMPLED |= {"ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast", "trig", "stage"}
-SAMPLED |= {"p_no", "p_perhaps", "p_yes"}
+SAMPLED |= {"p_no", "p_perhaps", "p_yes", "log_score"}
 SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
 _OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 SHORT_OPTIONS = {
