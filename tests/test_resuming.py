@@ -201,9 +201,9 @@ def test_trees_alone_are_grown_anew_by_each_chain_from_its_last_draw() -> None:
         assert packed(model, chain[0]) != packed(model, chain[1])
         for draw in chain:
             np.testing.assert_array_equal(model.own(draw.latent).own, rows)
-    # The first chain stays out: the others are as they were.
-    later, of_later = (replace(one, chains=one.chains[1:]) for one in (kept, posterior))
-    again = regrown(later, of_later, problem, rows, **how, first=1)
+    # Without the first chain, and all draws but the last, the others are as they were.
+    later = replace(kept, chains=kept.chains[1:])
+    again = regrown(later, later, problem, rows, **how, first=1)
     for ours, theirs in zip(again.chains, found.chains[1:], strict=True):
         assert [packed(model, a) for a in ours] == [packed(model, b) for b in theirs]
 
