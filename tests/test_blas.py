@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,46 @@ def test_a_run_holds_blas_from_its_beginning_to_its_end(entrance: Callable[[Any]
         entrance(watch)
         assert threads() == {2}
     assert watch.found == {1}
+
+
+class Told(PathLike[str]):
+    """A path that notes how many threads BLAS has where it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.found = path, set[int]()
+
+    def __fspath__(self) -> str:
+        self.found |= threads()
+        return str(self.path)
+
+
+@pytest.mark.parametrize(
+    "entrance",
+    [
+        lambda types: glfm.classify(
+            pa.table(SMALL), types, target="b", chains=1, threads=1, settings={"iterations": 3}
+        ),
+        lambda types: glfm.GlfmImputer(types, **SHORT).fit(pa.table(SMALL)),
+    ],
+    ids=["classify", "imputer"],
+)
+def test_so_do_classifiers_and_estimators(entrance: Callable[[Any], Any], tmp_path: Path) -> None:
+    types = Told(tmp_path / "types.yaml")
+    types.path.write_text("columns: {a: real, b: categorical}")
+    with one_blas_thread():
+        pass
+    with threadpool_limits(limits=2, user_api="blas"):
+        entrance(types)
+        assert threads() == {2}
+    assert types.found == {1}
+
+
+def test_so_does_a_diagnosis(tmp_path: Path) -> None:
+    fit = Told(tmp_path / "small.glfm")
+    glfm.impute(pa.table(SMALL), TYPES, save=fit.path, **SHORT)
+    with threadpool_limits(limits=2, user_api="blas"):
+        glfm.diagnose_fit(fit, replicates=2)
+    assert fit.found == {1}
 
 
 def test_what_is_written_does_not_depend_on_the_threads_of_blas(sample_data: Path) -> None:
