@@ -1,6 +1,6 @@
 """From a table to a first types file.
 
-The rules take a tenth of the time of a start, and are loaded when a table is guessed.
+The rules take a twentieth of a start, and are loaded when a table is guessed.
 """
 
 from __future__ import annotations
