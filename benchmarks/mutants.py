@@ -1402,8 +1402,8 @@ MUTANTS = {
     ),
     "widths by cells forecast by what was drawn of them": Mutant(
         "latent/forest/model.py",
-        "told = [s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)]",
-        "told = seen",
+        "told = np.array([s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)])",
+        "told = seen != 0",
         TWINS,
     ),
     "lines that know twins where there are none": Mutant(

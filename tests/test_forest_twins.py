@@ -222,11 +222,27 @@ def test_what_was_drawn_of_twins_tells_nothing_of_a_cell(drawn: ForestDraw) -> N
 def test_widths_of_forecasts_by_twins_are_found_where_there_are_twins(drawn: ForestDraw) -> None:
     """By all observed cells, those forecast by what was drawn of them would count."""
     found = drawn.trees, drawn.z, drawn.seen, drawn.kinds, drawn.prior, drawn.lines
-    told = drawn.seen.copy()
-    told[0, 60:90], told[1, 30:60] = 0, 0
-    right = scaled(drawn.trees, drawn.z, told, drawn.kinds, drawn.prior, drawn.lines)
+    told = drawn.seen != 0
+    told[0, 60:90], told[1, 30:60] = False, False
+    right = scaled(*found, told)
     assert drawn.trees.scale[:2].tolist() == right.scale[:2].tolist()
     assert drawn.trees.scale[:2].tolist() != scaled(*found).scale[:2].tolist()
+
+
+def test_widths_are_found_where_some_cells_lack_a_twin() -> None:
+    """Cells without a twin are donors of the others, whose forecasts were once no numbers."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal(400)
+    z, gone = np.stack([a, a + 0.3 * rng.standard_normal(400)]), rng.random((2, 400)) < 0.2
+    table = pa.table({name: pa.array(z[d], mask=gone[d]) for d, name in enumerate("ab")})
+    types = {"columns": {key: {"type": "real", "transform": "none"} for key in "ab"}}
+    chain = chains.start(prepare(table, types, model="forest")[0], 1, 0)
+    for _ in range(5):
+        chain.sweep(adapt=True)
+    found: ForestDraw = chain.keep().latent
+    assert [one.tolist() for one in found.alone.twins] == [[1], [0]]
+    assert (found.trees.scale != 1.0).all()
+    assert (found.trees.slope != 1.0).all()
 
 
 def test_forecasts_without_twins_have_lines_and_widths_of_their_own(drawn: ForestDraw) -> None:

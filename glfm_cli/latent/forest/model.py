@@ -141,8 +141,8 @@ class Forest:
             lines = Lines.fit(z, seen, state.kinds, np.flatnonzero(state.linear).tolist(), rng)
             trees = grow(z, seen, state.kinds, range(D), *grown, rng, lines)
             alone = Alone.grow(state.twins, z, seen, state.kinds, state.linear, *grown, rng)
-            told = [s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)]
-            trees = scaled(trees, z, np.array(told), state.kinds, config.prior, lines)
+            told = np.array([s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)])
+            trees = scaled(trees, z, seen, state.kinds, config.prior, lines, told)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
             state.kept = ForestDraw(state.kinds, config.prior, trees, lines, alone, *of_fit)
         return state.kept

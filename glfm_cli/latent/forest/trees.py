@@ -286,9 +286,12 @@ def targets(z: Array, d: int, lines: Lines | None) -> Array:
 
 
 def scaled(
-    trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float, lines: Lines | None = None
-) -> Trees:
+    trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float, lines: Lines | None = None,
+    told: Array | None = None,
+) -> Trees:  # fmt: skip
     """Return trees of every column whose laws are right for observed cells they have not seen.
+
+    told : (D, N) bool; which of the observed cells count, if not all: the others are donors alone
 
     What a forecast is of is the mean over trees of many draws, of which the mean of few trees that
     have not seen a cell tells with an error: `spare` is the variance of one tree's mean. By that
@@ -296,9 +299,9 @@ def scaled(
     and the variance of a law is what the error's is, less that between the means of draws.
     """
     slope, scale = np.ones(len(z)), np.ones(len(z))
-    count = trees.count
-    for d in np.flatnonzero((kinds.levels == 0) & (seen.sum(axis=1) >= FEWEST)).tolist():
-        rows = np.flatnonzero(seen[d] & (z[d] != kinds.atom[d]))
+    count, of = trees.count, seen != 0 if told is None else told
+    for d in np.flatnonzero((kinds.levels == 0) & (of.sum(axis=1) >= FEWEST)).tolist():
+        rows = np.flatnonzero(of[d] & (z[d] != kinds.atom[d]))
         y = targets(z, d, lines)
         donors = np.where(seen[d], y, np.nan)
         if not rows.size:
@@ -306,7 +309,8 @@ def scaled(
         found = moments(z, rows, rows.astype(np.int32), donors, kinds, d, trees, d, prior)
         mean, within, between, _, heard = found.T
         spare = between * heard / np.maximum(heard - 1.0, 1.0)
-        forecast, y = mean - y[rows].mean(), y[rows] - y[rows].mean()
+        middle = _middle(donors[~np.isnan(donors)], float(kinds.atom[d]))
+        forecast, y = mean - middle, y[rows] - middle
         weight = float(np.mean((y - forecast) ** 2)) / SLOPE_SD**2  # of the prior
         signal = float(np.sum(forecast**2 - spare / heard))
         if signal + weight > 0.0:
