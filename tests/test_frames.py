@@ -300,6 +300,18 @@ def test_gaps_are_marked_in_columns_of_their_own(air: Any) -> None:
     assert np.array_equal(matrix[:, 6], air["Ozone"].isna())
 
 
+def test_columns_that_nothing_completes_have_indicators_too() -> None:
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    x[:, 1], x[4, 2] = np.nan, np.nan
+    imputer = GlfmImputer(add_indicator=True, **SHORT)
+    with pytest.warns(UserWarning, match="no row has a value in 'x1'"):
+        imputer.fit(x)
+    added = imputer.get_feature_names_out()[3:].tolist()
+    assert added == ["missingindicator_x1", "missingindicator_x2"]
+    done = imputer.transform(np.array([[0.0, np.nan, np.nan], [0.0, 1.0, 0.0]]))
+    assert done[:, 3:].tolist() == [[1.0, 1.0], [0.0, 0.0]]
+
+
 def test_output_is_a_frame_of_the_library_that_is_chosen(air: Any) -> None:
     polars = pytest.importorskip("polars")
     imputer = GlfmImputer(**SHORT).fit(air)

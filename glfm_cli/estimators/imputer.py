@@ -9,7 +9,9 @@ from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.completion import (
     Completion,
     Filling,
@@ -150,9 +152,8 @@ class GlfmImputer(WithOutput, WithParameters):
         self.completion_ = complete(run, session.data, table, how)
         if guess:
             warn_of_left_out(table, guess, session.data.not_completed)
-        self._indicated = [
-            e.column.name for e in session.data.columns if self.add_indicator and e.requested.any()
-        ]
+        empty = _empty_cells(table, session.data) if self.add_indicator else {}
+        self._indicated = [name for name, cells in empty.items() if cells.any()]
         self.schema_ = schema
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = table.num_columns
@@ -210,11 +211,10 @@ class GlfmImputer(WithOutput, WithParameters):
 
     def _given_back(self, completion: Completion, X: Any) -> Any:
         """Return a completed table, and its indicators, as what it was given as."""
-        table, observed = completion.table, {}
-        for encoded in completion.data.columns:
-            observed[encoded.column.name] = encoded.observed
+        table = completion.table
+        empty = _empty_cells(table, completion.data) if self._indicated else {}
         for name in self._indicated:
-            table = table.append_column(INDICATOR + name, [~observed[name]])
+            table = table.append_column(INDICATOR + name, [empty[name]])
         chosen = self._output
         if chosen == "polars":
             return importlib.import_module(chosen).from_arrow(table)
@@ -222,3 +222,15 @@ class GlfmImputer(WithOutput, WithParameters):
             return table.to_pandas()
         filled = {p.encoded.column.name for p in completion.columns if p.estimate.size}
         return table_like(table, X, filled)
+
+
+def _empty_cells(table: pa.Table, data: Data) -> dict[str, Array]:
+    """Return where each column of a table has missing cells, bool (n,).
+
+    Cells of columns that are left out stay as they are in a completed table, too.
+    """
+    modelled = {encoded.column.name: ~encoded.observed for encoded in data.columns}
+    return {
+        name: modelled.get(name, column.is_null(nan_is_null=True).to_numpy())
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
