@@ -64,7 +64,7 @@ def read_batches(source: PathLike, n_rows: int) -> Iterator[pa.Table]:
     kind = format_of_location(place, None)
     if kind.layout in CSV_LAYOUTS:
         with pa.input_stream(place.path, compression=_compression(kind)) as stream:
-            yield from _of_csv(stream, kind.layout, n_rows, file)
+            yield from _readable(_of_csv(stream, kind.layout, n_rows, file), file)
     else:
         batches = _of_parquet if kind.layout == "parquet" else _of_arrow
         yield from _sized(batches(place.path, n_rows), n_rows, file)
@@ -100,14 +100,21 @@ def _sized(batches: Iterator[pa.Table], n_rows: int, file: str) -> Iterator[pa.T
     """Yield tables of `n_rows` rows each."""
     waiting: list[pa.Table] = []
     there = 0
+    for batch in _readable(batches, file):
+        waiting.append(batch)
+        there += batch.num_rows
+        while there >= n_rows:
+            table = pa.concat_tables(waiting)
+            yield table.slice(0, n_rows)
+            waiting, there = [table.slice(n_rows)], there - n_rows
+    if there:
+        yield pa.concat_tables(waiting)
+
+
+def _readable(batches: Iterator[pa.Table], file: str) -> Iterator[pa.Table]:
+    """Yield what another yields, and turn what cannot be read into a TableError."""
     try:
-        for batch in batches:
-            waiting.append(batch)
-            there += batch.num_rows
-            while there >= n_rows:
-                table = pa.concat_tables(waiting)
-                yield table.slice(0, n_rows)
-                waiting, there = [table.slice(n_rows)], there - n_rows
+        yield from batches
     except MemoryError:  # Arrow's own is an ArrowException, too
         raise
     except (pa.ArrowException, OSError) as error:
@@ -116,8 +123,6 @@ def _sized(batches: Iterator[pa.Table], n_rows: int, file: str) -> Iterator[pa.T
             file=file,
             hint="It may be damaged or cut off: copy or export it again.",
         ) from None
-    if there:
-        yield pa.concat_tables(waiting)
 
 
 def _of_parquet(path: str, n_rows: int) -> Iterator[pa.Table]:

@@ -334,5 +334,6 @@ def _usual_newline(data: bytes, cells: CellSpans) -> str:
     if line_end(data) == CR:
         return "\r"
     after = (cells.ends + cells.quoted)[cells.last_in_row]
+    after = after[after < len(data)]  # the last row may have none
     crlf = byte_at(np.frombuffer(data, dtype=np.uint8), after, LF) == CR
     return "\r\n" if 2 * np.sum(crlf) > after.size else "\n"

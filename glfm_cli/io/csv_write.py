@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain, repeat
 
@@ -95,7 +96,7 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
 
 def _quote(text: pa.Array, quoting: Quoting, delimiter: str) -> pa.Array:
     """Return the cells with quotes where the quoting asks for them, and where they are needed."""
-    needed = pc.match_substring_regex(text, f'^"|[\r\n{delimiter}]')
+    needed = pc.match_substring_regex(text, f'^"|[\r\n{re.escape(delimiter)}]')
     mask = rule_mask(quoting.rule, text, delimiter)
     if quoting.exceptions:
         mask = pc.xor(mask, pc.is_in(text, pa.array(quoting.exceptions, text.type)))

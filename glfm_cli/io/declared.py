@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date, time
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -42,8 +43,10 @@ def declared(field: pa.Field) -> Declared:
     return Declared(None if label is None else label.decode(), tuple(missing), codes, meanings)
 
 
-def shown_code(value: str | float) -> str:
+def shown_code(value: str | float | date | time) -> str:
     """Return a code as text; Stata's letters with the point in front that Stata shows."""
     if isinstance(value, str):
         return f".{value}" if len(value) == 1 and value.isalpha() else value
+    if isinstance(value, date | time):  # with its time or without
+        return value.isoformat()
     return str(int(value)) if float(value).is_integer() else repr(value)

@@ -10,6 +10,7 @@ column's quoting is the rule that fits it best and the texts that are exceptions
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -65,7 +66,7 @@ class Dialect:
 def rule_mask(rule: str, text: pa.Array, delimiter: str) -> pa.Array:
     """Return which cells a rule puts in quotes, a boolean array."""
     if rule == "minimal":
-        return pc.match_substring_regex(text, f'["\r\n{delimiter}]')
+        return pc.match_substring_regex(text, f'["\r\n{re.escape(delimiter)}]')
     if rule == "nonnumeric":
         return pc.invert(pc.match_substring_regex(text, f"^(?:{NUMBER})$"))
     return pa.array(np.ones(len(text), dtype=bool))

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import IO, Any
 
 import pyarrow as pa
@@ -30,6 +31,12 @@ TITLE_KEY = b"glfm.title"  # of the schema: the rows above the header
 MOST_TITLES = 20  # rows above the header that are looked for
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # of a sheet
 _TIMES = (datetime, date, time, timedelta)
+MOST_LETTERS = 32_767  # of a cell of .xlsx
+MOST_EXACT = 2**53  # below which whole numbers are floats, as a sheet keeps them
+FIRST_YEAR = 1900  # of the dates of .xlsx
+# What XML cannot hold; .xlsx writes it, and what would be read as such, by its code.
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_CODED = re.compile(f"_(?=x[0-9A-Fa-f]{{4}}_)|\r|{_NO_XML.pattern}")
 _LONG = re.compile(r"PT(\d+)H(\d+)M(\d+(?:\.\d+)?)S")
 Rows = Sequence[Sequence[Any]]
 
@@ -211,22 +218,57 @@ def _rows_of(table: pa.Table, shown: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _write_xlsx(head: Rows, rows: Iterator[Sequence[Any]], file: IO[Any], shown: str) -> None:
-    book = need("openpyxl", "excel", shown).Workbook(write_only=True)
+    openpyxl: Any = need("openpyxl", "excel", shown)
+    book, new_cell = openpyxl.Workbook(write_only=True), openpyxl.cell.WriteOnlyCell
     sheet = book.create_sheet()
-    for row in (*head, *rows):
-        sheet.append(row)
+    try:
+        for row in itertools.chain(head, rows):
+            sheet.append([_xlsx_value(value, sheet, new_cell, shown) for value in row])
+    except OutputError:
+        sheet.close()  # else it complains of what it was not given
+        raise
     book.save(file)
+
+
+def _xlsx_value(value: Any, sheet: Any, new_cell: Any, shown: str) -> Any:
+    """Return what openpyxl writes as the value is: a text that looks like a formula is a text.
+
+    Raises OutputError: a text is longer than a cell.
+    """
+    if isinstance(value, str):
+        if len(value) > MOST_LETTERS:
+            raise OutputError(
+                f"a cell of a workbook has {MOST_LETTERS} letters at most",
+                file=shown,
+                value=f"a text of {len(value)}",
+                hint="Write to a .parquet or .csv file.",
+            )
+        value = _CODED.sub(lambda found: f"_x{ord(found[0]):04X}_", value)
+        if value.startswith(("=", "#")):
+            cell = new_cell(sheet, value)
+            cell.data_type = "s"
+            return cell
+    elif isinstance(value, date) and value.year < FIRST_YEAR:
+        return value.isoformat()
+    return value
 
 
 def _write_ods(head: Rows, rows: Iterator[Sequence[Any]], file: IO[Any], shown: str) -> None:
     book = need("odf.opendocument", "excel", shown).OpenDocumentSpreadsheet()
     table, text = (importlib.import_module(f"odf.{name}") for name in ("table", "text"))
     sheet = table.Table(name="Sheet1")
-    for row in (*head, *rows):
+    for row in itertools.chain(head, rows):
         made = table.TableRow()
         for value in row:
             cell = table.TableCell(**_ods_value(value))
             if isinstance(value, str) and value:
+                if _NO_XML.search(value):
+                    raise OutputError(
+                        "an .ods file cannot hold control characters",
+                        file=shown,
+                        value=repr(value),
+                        hint="Write to a .xlsx, .parquet or .csv file.",
+                    )
                 cell.addElement(text.P(text=value))
             made.addElement(cell)
         sheet.addElement(made)
@@ -241,8 +283,8 @@ def _ods_value(value: Any) -> dict[str, Any]:
             return {}
         case bool():
             return {"valuetype": "boolean", "booleanvalue": str(value).lower()}
-        case int() | float():
-            return {"valuetype": "float", "value": repr(value)}
+        case int() | float() | Decimal():
+            return {"valuetype": "float", "value": str(value)}
         case date():  # with its time or without
             return {"valuetype": "date", "datevalue": value.isoformat()}
         case time():
@@ -267,6 +309,13 @@ def _cells(column: pa.Array, field: pa.Field, shown: str) -> list[Any]:
     values = cells_of(column, field)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return [None if value is None else value.isoformat() for value in values]
-    if pa.types.is_floating(kind):
-        return [None if v is None or not math.isfinite(v) else v for v in values]
-    return values
+    return [_as_number(v) if isinstance(v, int | float | Decimal) else v for v in values]
+
+
+def _as_number(value: Any) -> Any:
+    """Return a number as a sheet keeps it: none for NaN, a text for what is no float."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, Decimal):
+        return value if Decimal(repr(float(value))) == value else str(value)
+    return value if abs(value) < MOST_EXACT else str(value)

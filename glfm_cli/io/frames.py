@@ -130,8 +130,16 @@ def _is_column(data: Any) -> bool:
 
 
 def _unmasked(data: Any) -> np.ndarray:
-    """Return rows as a plain array; cells under a mask become NaN, or None in one of objects."""
-    matrix = np.asarray(data)
+    """Return rows as a plain array; cells under a mask become NaN, or None in one of objects.
+
+    Raises UsageError: the rows are not equally long, or numbers are complex.
+    """
+    try:
+        matrix = np.asarray(data)
+    except ValueError:  # rows of several lengths
+        raise UsageError("the data", value="rows of several lengths", expected="a matrix") from None
+    if np.iscomplexobj(matrix):
+        raise UsageError("the data", value="complex numbers", expected="real ones")
     if not isinstance(data, np.ma.MaskedArray) or not np.ma.is_masked(data):
         return matrix
     numbers = _is_numeric(matrix.dtype)

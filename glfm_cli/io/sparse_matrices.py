@@ -62,6 +62,10 @@ def _named(index: Array, file: str, what: str) -> pa.Array:
                 file=file, row=number, value=f"'{name}'", expected="a name on each line, each once"
             )
         known.add(name)
+    if index.min() < 0:
+        raise TableError(
+            file=file, value=f"{what} {index.min()}", expected=f"a {what} from 0 on, as names have"
+        )
     if index.max() >= len(names):
         raise TableError(
             f"has {len(names)} names",
@@ -100,6 +104,8 @@ def _matrix_market(text: str, file: str) -> tuple[Array, Array, Array]:
         cells = np.empty((0, n_columns)) if cells is None else cells
         if len(sizes) != 3 or cells.shape != (sizes[2], n_columns):
             raise ValueError(f"{cells.shape[0]} cells")
+        if np.any(cells[:, :2] != np.floor(cells[:, :2])):
+            raise ValueError("a row or column that is no whole number")
     except (ValueError, IndexError) as error:
         raise TableError(
             f"cannot be read: {error}", file=file, expected="a line of sizes, then a cell a line"

@@ -84,7 +84,8 @@ def _duckdb(place: Location, file: str) -> pa.Table:
     duckdb = need("duckdb", "sql", file)
     try:
         with duckdb.connect(place.path, read_only=True) as base:
-            return base.sql(_query(place, _tables(base, "duckdb"), file)).to_arrow_table()
+            answer = base.sql(_query(place, _tables(base, "duckdb"), file))
+            return pa.table({}) if answer is None else answer.to_arrow_table()
     except duckdb.Error as error:
         raise TableError(
             f"cannot be read ({' '.join(str(error).split())[:120]})", file=file

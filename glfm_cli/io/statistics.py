@@ -12,6 +12,7 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
 from pathlib import Path
 from string import ascii_lowercase
 from typing import IO, Any
@@ -28,6 +29,9 @@ from glfm_cli.io.variable_names import variable_names
 
 _LABEL = {"sav": 256, "dta": 80}  # characters of a label at most
 _SUFFIX = {"sav": ".sav", "dta": ".dta"}
+_MOMENTS = (date, datetime, time)
+FIRST_DAY = datetime(1582, 10, 14)  # of the calendar of SPSS
+MOST_EXACT = 2**53  # below which whole numbers are floats, of which files of SPSS and Stata are
 _READERS = {"sav": "read_sav", "dta": "read_dta", "sas": "read_sas7bdat"}
 
 
@@ -75,7 +79,10 @@ def _column(name: str, values: list[Any], meta: Any) -> tuple[pa.Array, pa.Field
         gone = set(meta.missing_user_values.get(name, ()))
     kept = {
         "labels": [[code, text] for code, text in labels.items()],
-        "ranges": meta.missing_ranges.get(name, []),
+        "ranges": [
+            {end: _seconds(value) for end, value in one.items()}
+            for one in meta.missing_ranges.get(name, [])
+        ],
         "measure": meta.variable_measure.get(name, "unknown"),
         "format": meta.original_variable_types.get(name),
         "type": meta.readstat_variable_types.get(name),
@@ -98,6 +105,7 @@ def _column(name: str, values: list[Any], meta: Any) -> tuple[pa.Array, pa.Field
         array, metadata = mixed_column(values, texts_of)
         kept["codes"] = [[shown_code(code), code] for code in gone]
         texts = {code: shown_code(code) for code in gone}
+        kept["moments"] = next((type(v).__name__ for v in present if type(v) in _MOMENTS), None)
     else:
         array, texts = pa.array(values), {code: shown_code(code) for code in gone}
     metadata |= {KEY: json.dumps(kept).encode()}
@@ -105,6 +113,17 @@ def _column(name: str, values: list[Any], meta: Any) -> tuple[pa.Array, pa.Field
         meta.column_names_to_labels.get(name), [texts[c] for c in sorted(gone, key=shown_code)]
     )
     return array, pa.field(name, array.type, metadata=metadata)
+
+
+def _seconds(value: Any) -> Any:
+    """Return a date or time as the number that SPSS keeps, seconds from its first day on."""
+    if isinstance(value, time):
+        value = datetime.combine(FIRST_DAY, value)
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    elif not isinstance(value, datetime):
+        return value
+    return (value - FIRST_DAY).total_seconds()
 
 
 def _all_text(values: set[Any]) -> bool:
@@ -143,13 +162,23 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
         field = table.schema.field(place)
         metadata = field.metadata or {}
         kept = json.loads(metadata.get(KEY, b"{}"))
+        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+            raise OutputError(
+                f"a {_SUFFIX[layout]} file cannot hold values of type {field.type}",
+                file=shown,
+                column=field.name,
+                hint="Write to a .parquet or .arrow file instead.",
+            )
         values, labels = _values(table.column(place).combine_chunks(), field, kept)
         if b"glfm.label" in metadata:
             options["column_labels"][name] = metadata[b"glfm.label"].decode()
         elif name != field.name:
             options["column_labels"][name] = field.name[: _LABEL[layout]]
         lettered = set() if kept.get("type") == "string" else {*_letters(labels, kept)}
-        if layout == "sav" and lettered:
+        if layout == "sav" and kept.get("moments"):  # of which SPSS has no letters
+            values = [None if isinstance(v, str) else v for v in values]
+            labels, lettered = {}, set()
+        elif layout == "sav" and lettered:
             values, labels, ranges[name] = _without_letters(values, labels)
         frame[name] = pandas.Series(values, dtype=_dtype(values, kept.get("type")))
         if labels:
@@ -217,6 +246,11 @@ def _values(
             codes[text], labels[free] = free, text  # a level that the file did not have
             free += 1
         return [None if v is None else codes[v] for v in values], labels
+    if any(isinstance(v, int) and abs(v) >= MOST_EXACT for v in values):
+        return [None if v is None else str(v) for v in values], labels  # long ids
+    if (kind := kept.get("moments")) is not None:  # and letters of missing values among them
+        read = next(one.fromisoformat for one in _MOMENTS if one.__name__ == kind)
+        return [v and (codes.get(v) or read(v)) for v in values], labels
     # The writer takes a column of texts, whole and other numbers for one of texts.
     mixed = {type(v) for v in values} >= {str, int}
     return [

@@ -1,0 +1,140 @@
+"""Cells come out of a file as they went in, or one line says that it cannot hold them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli.errors import GlfmError, OutputError, TableError, UsageError
+from glfm_cli.io import read_batches, read_table, write_table
+from glfm_cli.io.frames import table_of
+
+NEEDED = {"xlsx": "openpyxl", "ods": "odf", "sav": "pyreadstat", "dta": "pyreadstat"}
+
+
+def again(cells: pa.Array, path: Path) -> list[object]:
+    """Return what cells are once they were written and read, beside a column of numbers."""
+    pytest.importorskip(NEEDED[path.suffix[1:]])
+    write_table(pa.table({"v": cells, "n": np.arange(len(cells))}), path)
+    return read_table(path)["v"].to_pylist()
+
+
+def test_a_text_that_looks_like_a_formula_stays_a_text(tmp_path: Path) -> None:
+    texts = ["=1+1", "#N/A", "a\x0bb", "a\r\nb", "_x0041_", "x"]
+    assert again(pa.array(texts), tmp_path / "t.xlsx") == texts
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "ods", "sav", "dta"])
+def test_digits_that_no_float_has_are_kept(tmp_path: Path, kind: str) -> None:
+    ids = again(pa.array([1, 2**53 + 1], pa.int64()), tmp_path / f"t.{kind}")
+    assert ids == ["1", "9007199254740993"]
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "ods"])
+def test_decimals_and_infinite_numbers_stay_in_a_workbook(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"t.{kind}"
+    assert again(pa.array([Decimal("1.50"), Decimal("2.25")]), file) == [1.5, 2.25]
+    assert again(pa.array([Decimal("12345678901234567890.5")]), file) == ["12345678901234567890.5"]
+    assert again(pa.array([0.5, np.inf, np.nan]), file) == ["0.5", "inf", None]
+
+
+def test_days_before_those_of_a_workbook_are_texts(tmp_path: Path) -> None:
+    days = pa.array([dt.date(1899, 12, 31), dt.date(2000, 1, 2)])
+    assert again(days, tmp_path / "t.xlsx") == ["1899-12-31", "2000-01-02"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "line"),
+    [
+        (pa.array(["x" * 40_000]), "xlsx", "found a text of 40000"),
+        (pa.array(["a\x0bb"]), "ods", "cannot hold control characters"),
+        (pa.array([b"a"]), "sav", "a .sav file cannot hold values of type binary"),
+    ],
+)
+def test_what_a_file_cannot_hold_is_said(
+    tmp_path: Path, cells: pa.Array, kind: str, line: str
+) -> None:
+    with pytest.raises(OutputError, match=line):
+        again(cells, tmp_path / f"t.{kind}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_dates_of_spss_may_have_missing_codes(tmp_path: Path) -> None:
+    pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    days = [dt.date(1900, 1, 1), dt.date(2000, 1, 2)]
+    code = (days[0] - dt.date(1582, 10, 14)).days * 86_400.0
+    frame, source = pandas.DataFrame({"d": days, "x": [1.0, 2.0]}), str(tmp_path / "t.sav")
+    pyreadstat.write_sav(frame, source, missing_ranges={"d": [{"lo": code, "hi": code}]})
+    table = read_table(source)
+    assert table["d"].to_pylist() == days
+    assert table.schema.field("d").metadata[b"glfm.missing"] == b'["1900-01-01"]'
+    write_table(table, target := tmp_path / "u.sav")
+    _, meta = pyreadstat.read_sav(str(target), user_missing=True)
+    assert meta.missing_ranges["d"] == [{"lo": days[0], "hi": days[0]}]
+
+
+@pytest.mark.parametrize("moment", [dt.date(2000, 1, 2), dt.datetime(2000, 1, 2, 3, 4)])
+def test_dates_of_stata_may_have_letters_of_missing_values(
+    tmp_path: Path, moment: dt.date
+) -> None:
+    pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    cells = pandas.Series([moment, "a", None], dtype=object)
+    frame, source = pandas.DataFrame({"d": cells, "x": [1.0, 2.0, 3.0]}), str(tmp_path / "t.dta")
+    pyreadstat.write_dta(frame, source, missing_user_values={"d": ["a"]})
+    table = read_table(source)
+    assert table["d"].to_pylist() == [moment.isoformat(), ".a", None]
+    write_table(table, tmp_path / "u.dta")
+    assert read_table(tmp_path / "u.dta").equals(table, check_metadata=True)
+    write_table(table, tmp_path / "u.sav")
+    assert read_table(tmp_path / "u.sav")["d"].to_pylist() == [moment, None, None]
+
+
+def test_a_text_of_one_row_keeps_its_line_end_and_a_backslash_may_separate(tmp_path: Path) -> None:
+    for text in (b"a,b\r\n1,2", b"sep=\\\na\\b\n1\\2\n"):
+        (tmp_path / "t.csv").write_bytes(text)
+        write_table(read_table(tmp_path / "t.csv"), tmp_path / "u.csv")
+        assert (tmp_path / "u.csv").read_bytes() == text
+
+
+def test_packed_text_that_is_cut_off_is_not_read_in_batches(tmp_path: Path) -> None:
+    text = "\n".join(["a,b", *(f"{i},{i * i % 1013}" for i in range(100_000))])
+    packed = gzip.compress(text.encode())
+    (tmp_path / "t.csv.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(TableError, match="cannot be read"):
+        list(read_batches(tmp_path / "t.csv.gz", 1000))
+
+
+def test_a_query_without_an_answer_has_no_rows(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as base:
+        base.execute("create table t as select 1 a")
+    with pytest.raises(TableError, match="no rows"):
+        read_table(f"{tmp_path}/t.duckdb?query=")
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [([[1.0, 2.0], [3.0]], "rows of several lengths"), (np.array([[1j, 2.0]]), "complex numbers")],
+)
+def test_what_is_no_matrix_of_real_numbers_is_refused(data: object, line: str) -> None:
+    with pytest.raises(UsageError, match=line):
+        table_of(data)
+
+
+def test_cells_of_a_sparse_matrix_have_whole_numbers_from_the_first_name_on(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "names.txt").write_text("a\nb\nc\n")
+    (tmp_path / "t.svmlight").write_text("1 -1:2 2:4\n")
+    (tmp_path / "t.mtx").write_text(
+        "%%MatrixMarket matrix coordinate real general\n3 3 1\n1.5 2 3\n"
+    )
+    for source in ("t.svmlight?columns=" + str(tmp_path / "names.txt"), "t.mtx"):
+        with pytest.raises(GlfmError, match=r"column -2|no whole number"):
+            read_table(f"{tmp_path}/{source}")
