@@ -95,8 +95,9 @@ def test_dates_of_stata_may_have_letters_of_missing_values(
     assert read_table(tmp_path / "u.sav")["d"].to_pylist() == [moment, None, None]
 
 
-def test_a_text_of_one_row_keeps_its_line_end_and_a_backslash_may_separate(tmp_path: Path) -> None:
-    for text in (b"a,b\r\n1,2", b"sep=\\\na\\b\n1\\2\n"):
+def test_texts_keep_their_line_ends_and_delimiters(tmp_path: Path) -> None:
+    lines = b'a,b\r1,"x\ny"\r2,z\r'  # CSV (Macintosh)
+    for text in (b"a,b\r\n1,2", b"sep=\\\na\\b\n1\\2\n", lines):
         (tmp_path / "t.csv").write_bytes(text)
         write_table(read_table(tmp_path / "t.csv"), tmp_path / "u.csv")
         assert (tmp_path / "u.csv").read_bytes() == text

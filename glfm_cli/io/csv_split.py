@@ -32,8 +32,13 @@ class CellSpans(NamedTuple):
 
 
 def line_end(data: bytes) -> int:
-    """Return the byte that ends a row: a line feed, or a carriage return where there is none."""
-    return CR if CR in data and LF not in data else LF
+    """Return the byte that ends a row: a line feed, or a carriage return where there is none.
+
+    A line feed in quotes ends no row: so a spreadsheet writes cells of several lines.
+    """
+    if CR not in data or b"\r\n" in data:
+        return LF
+    return LF if LF in data and row_ends(data, LF).size else CR
 
 
 def split_cells(data: bytes, delimiter: str, file: str) -> CellSpans:
