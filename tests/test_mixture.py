@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import beta, gamma, invgamma, kstest, multivariate_normal
 
 from glfm_cli._kernels._mixture import place_rows
-from glfm_cli.errors import UsageError
+from glfm_cli.completion import prepare
+from glfm_cli.errors import NumericalError, UsageError
+from glfm_cli.inference import chains
 from glfm_cli.inference.chain import start_chain
 from glfm_cli.latent.mixture.sampler import (
     Mixture,
@@ -220,3 +223,12 @@ def test_settings_out_of_range_are_said() -> None:
     for name, value in (("components", 0), ("noise_rate", 0.0), ("component_degrees", 1.0)):
         with pytest.raises(UsageError, match=name):
             MixtureConfig(**{name: value})
+
+
+def test_a_covariance_that_vanishes_is_a_numerical_error() -> None:
+    table = pa.table({name: np.random.default_rng(0).normal(size=25) for name in "ab"})
+    types = {"columns": dict.fromkeys("ab", "real")}
+    config = {"component_variance": 1e-300}
+    problem = prepare(table, types, model="mixture", settings=config)[0]
+    with pytest.raises(NumericalError, match="component_variance"):
+        chains.start(problem, 1, 0).sweep(adapt=True)

@@ -375,7 +375,10 @@ def _draw_noise(state: MixtureState, y: Array, rng: np.random.Generator) -> None
 
 
 def _draw_components(state: MixtureState, rng: np.random.Generator) -> None:
-    """Draw the sticks and every component's (mu, Sigma), given z and eta; O(N S^2 + H S^3)."""
+    """Draw the sticks and every component's (mu, Sigma), given z and eta; O(N S^2 + H S^3).
+
+    Raises NumericalError: a covariance is not positive definite.
+    """
     config = state.config
     (H, S), eta = state.mu.shape, state.eta
     n = np.bincount(state.z, minlength=H).astype(np.float64)
@@ -396,7 +399,13 @@ def _draw_components(state: MixtureState, rng: np.random.Generator) -> None:
     A = np.tril(rng.standard_normal((H, S, S)), -1)
     at = np.arange(S)
     A[:, at, at] = np.sqrt(rng.chisquare(nu[:, None] - at))
-    L = np.linalg.cholesky(0.5 * (B_inv + np.swapaxes(B_inv, 1, 2)))
+    try:
+        L = np.linalg.cholesky(0.5 * (B_inv + np.swapaxes(B_inv, 1, 2)))
+    except np.linalg.LinAlgError:  # of a prior variance that vanishes beside rows
+        raise NumericalError(
+            "a covariance of the mixture is not positive definite",
+            hint="Take a larger `--set component_variance`.",
+        ) from None
     # Lam = L'^-1 A A' L^-1 (Bartlett), so that Sigma = (L A'^-1) (L A'^-1)'.
     M = L @ np.swapaxes(np.linalg.inv(A), 1, 2)
     state.mu[:] = m + np.einsum("hst,ht->hs", M, rng.standard_normal((H, S))) / np.sqrt(
