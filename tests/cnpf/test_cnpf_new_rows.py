@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,8 @@ from cnpf_fits import fit
 from cnpf_reference import counts_of
 
 import glfm_cli.latent.cnpf.engine as engine
-from glfm_cli.latent.cnpf import CnpfConfig
-from glfm_cli.latent.cnpf.calibration import ALIKE, Factors, weights_of
+from glfm_cli.latent.cnpf import CnpfConfig, Counts
+from glfm_cli.latent.cnpf.calibration import ALIKE, Factors, chosen_tau, weights_of
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.prediction import cell_shares, fold_in, rates, sample_rates
 
@@ -62,3 +63,17 @@ def test_the_perplexity_of_hidden_counts_is_that_of_restarts_by_their_weights(se
     expected = np.exp(-np.sum(hidden.count * log_p) / hidden.count.sum())
     fitted = Factors(draws, (-1.0, -2.0), (0.8, 0.2), ())
     assert fitted.perplexity(seen, hidden, CONFIG) == pytest.approx(expected)
+
+
+def test_many_columns_of_rows_left_out_are_not_held_at_once() -> None:
+    """A mask of 1,000 rows would take 70 bytes a cell."""
+    rng = np.random.default_rng(0)
+    row, column = np.arange(7_000), rng.integers(15_000, size=7_000)
+    counts = Counts.of(row, column, np.ones(7_000), (7_000, 15_000))
+    config = CnpfConfig(components=2, scaled=False, correlated=False, passes=1)
+    tracemalloc.start()
+    try:
+        chosen_tau(counts, config, 0, 0.1, 1)
+        assert tracemalloc.get_traced_memory()[1] < 500e6
+    finally:
+        tracemalloc.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -118,12 +119,11 @@ def chosen_tau(
     out, rest = np.sort(order[:n_out]), np.sort(order[n_out:])
     if np.count_nonzero(counts.row_totals[out]) < LEAST_VALIDATED:
         return 1.0
-    left = counts.take(out)
-    seen, hidden = hide_columns(left, rng.random(left.shape) < observed)
-    if not hidden.count.size or not counts.row_totals[rest].any():
+    parts = list(_hidden(counts.take(out), observed, rng))
+    if not parts or not counts.row_totals[rest].any():
         return 1.0
     fitted = fit_factors(counts.take(rest), config, seed, restarts)
-    found = {tau: fitted.with_tau(tau).perplexity(seen, hidden, config) for tau in TAUS}
+    found = {tau: _pooled(fitted.with_tau(tau), parts, config) for tau in TAUS}
     return min(found, key=lambda tau: found[tau])
 
 
@@ -135,15 +135,34 @@ def held_out_perplexity(
     A column is observed with probability `observed`, in each row by itself, zeros included; p is
     over all columns, and rows are pooled.
     """
-    rng = Streams(seed, 0).get(FOLD)
+    return _pooled(fitted, _hidden(counts, observed, Streams(seed, 0).get(FOLD)), config)
+
+
+def _hidden(
+    counts: Counts, observed: float, rng: np.random.Generator
+) -> Iterator[tuple[Counts, Counts]]:
+    """Yield runs of rows with columns hidden at random, and what is hidden, where counts are.
+
+    Memory for cells of `MASK` at a time; which are hidden does not depend on it.
+    """
     n_rows, n_columns = counts.shape
     size = max(1, MASK // n_columns)
-    log_p = total = 0.0
     for start in range(0, n_rows, size):
         part = counts.take(np.arange(start, min(start + size, n_rows)))
         seen, hidden = hide_columns(part, rng.random(part.shape) < observed)
-        if not hidden.count.size:
-            continue
+        if hidden.count.size:
+            yield seen, hidden
+
+
+def _pooled(
+    fitted: Factors, parts: Iterable[tuple[Counts, Counts]], config: CnpfConfig
+) -> float:
+    """Return the perplexity of the hidden counts of all parts together.
+
+    Raises TableError: there are none.
+    """
+    log_p = total = 0.0
+    for seen, hidden in parts:
         y = float(hidden.count.sum())
         log_p -= y * float(np.log(fitted.perplexity(seen, hidden, config)))
         total += y
