@@ -38,18 +38,18 @@ class Missing:
             return cls(HERE, np.zeros(1, np.int64), HERE, np.empty(0, np.uint8))
         order = np.lexsort((other, unit))
         unit, other = unit[order], other[order]
-        units, first = np.unique(unit, return_index=True)
-        lists = np.split(other, first[1:])
-        seen = np.array([2 * part.size > n_other for part in lists])
-        lists = [
-            np.setdiff1d(np.arange(n_other), part, assume_unique=True) if flip else part
-            for part, flip in zip(lists, seen, strict=True)
-        ]
+        units, of, size = np.unique(unit, return_inverse=True, return_counts=True)
+        seen = 2 * size > n_other
+        # The others of long lists: a table of no more than twice the pairs.
+        long, there = seen[of], np.ones((int(seen.sum()), n_other), dtype=bool)
+        there[(np.cumsum(seen) - 1)[of[long]], other[long]] = False
+        number, rest = np.nonzero(there)
+        of = np.concatenate([of[~long], np.flatnonzero(seen)[number]])
+        index = np.concatenate([other[~long], rest])[np.argsort(of, kind="stable")]
         at = np.full(n, -1, dtype=np.int32)
         at[units] = np.arange(units.size)
-        indptr = np.concatenate([[0], np.cumsum([part.size for part in lists])])
-        index = np.concatenate(lists).astype(np.int32)
-        return cls(at, indptr.astype(np.int64), index, seen.astype(np.uint8))
+        indptr = np.append(0, np.cumsum(np.bincount(of, minlength=units.size)))
+        return cls(at, indptr.astype(np.int64), index.astype(np.int32), seen.astype(np.uint8))
 
     @property
     def units(self) -> Array:
