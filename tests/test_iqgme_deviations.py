@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import gamma
 
+from glfm_cli import classify
 from glfm_cli.latent.iqgme import Experts, IqgmeConfig, KnownRows
 from glfm_cli.latent.iqgme.deviation_scale import FOLDS, _fold, foretold, see
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
@@ -96,3 +98,15 @@ def test_labels_are_foretold_once_each_and_by_nothing_where_tasks_are_strangers(
     none = _fold(seen, form.prior.rules, 1e-9, seen.task == 0)
     assert none == pytest.approx(20 * np.log(0.5), abs=0.05)
     assert _fold(seen, form.prior.rules, 1e9, seen.task == 0) > 10 * np.log(0.5)
+
+
+def test_tasks_of_fewer_labels_than_folds_are_classified() -> None:
+    """A fold without a label of three levels ended the fit."""
+    table = pa.table(
+        {"x": [0.1, 1.2, -0.3, 0.8, 2.0], "y": list("abcab"), "task": list("sstts")}
+    )
+    target, task = {"type": "categorical", "role": "target"}, {"role": "task"}
+    types = {"columns": {"x": "real", "y": target, "task": task}}
+    found = classify(table, types, predict=table, chains=1, settings={"iterations": 3})
+    assert found.predictions is not None
+    assert np.isfinite(found.predictions.p).all()

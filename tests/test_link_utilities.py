@@ -45,3 +45,8 @@ def test_means_and_probabilities_are_integrals(n_levels: int, error: float, sd: 
         u, log_p = expected(int(winner[i]), means)
         assert log_z[h, i] == pytest.approx(log_p, rel=error, abs=error)
         np.testing.assert_allclose(mean[h, i, slot[slot >= 0]], u[slot >= 0], rtol=0, atol=error)
+
+
+def test_of_no_rows_nothing_is_expected() -> None:
+    mean, log_p = expect_largest(np.empty(0, np.intp), np.empty((2, 0, 2)), np.array([-1, 0, 1]))
+    assert (mean.shape, log_p.shape) == ((2, 0, 2), (2, 0))

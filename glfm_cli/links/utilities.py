@@ -7,6 +7,8 @@ of three utilities, 3e-6 of six, 4e-5 of twelve.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from glfm_cli._kernels._categorical import fill_means_of_largest
@@ -26,7 +28,7 @@ def expect_largest(winner: Array, eta: Array, slot: Array) -> tuple[Array, Array
     eta : (..., n, R - 1) float64; means before that is known
     slot : (R,) intp; place of each utility in eta, -1 of the reference
     """
-    each = np.ascontiguousarray(eta).reshape(-1, *eta.shape[-2:])
+    each = np.ascontiguousarray(eta).reshape(math.prod(eta.shape[:-2]), *eta.shape[-2:])
     mean, log_z = np.empty_like(each), np.empty(each.shape[:2])
     scratch = np.empty((3 + 2 * NODES.size) * slot.size)
     fill_means_of_largest(winner, each, slot, NODES, WEIGHTS, scratch, mean, log_z)
