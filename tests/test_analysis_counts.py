@@ -77,8 +77,8 @@ def test_the_law_of_counts_is_the_one_that_fits_them(law: Any, expected: str) ->
     x = rng.standard_normal(300)
     y = law(rng, np.exp(1.5 + 0.3 * x)).astype(float)
     X = np.column_stack([np.ones(300), x])
-    assert law_of_counts(Seen(y, X, np.ones(2))) is FAMILIES[expected]
-    assert law_of_counts(Seen(y[:3], X[:3], np.ones(2))) is FAMILIES["negbin"]
+    assert law_of_counts(Seen(y, X, np.eye(2))) is FAMILIES[expected]
+    assert law_of_counts(Seen(y[:3], X[:3], np.eye(2))) is FAMILIES["negbin"]
 
 
 def test_a_formula_may_say_the_law_of_counts() -> None:

@@ -18,9 +18,17 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.completion.analysis.checks import related
 from glfm_cli.completion.analysis.counts import FAMILIES
-from glfm_cli.completion.analysis.families import Linear, RegressionDraw
+from glfm_cli.completion.analysis.families import (
+    WIDE,
+    Linear,
+    Poisson,
+    RegressionDraw,
+    Seen,
+    wide,
+)
 from glfm_cli.completion.analysis.formula import Evaluated
 from glfm_cli.completion.analysis.reading import read_regression
+from glfm_cli.completion.analysis.survival import ProportionalHazards
 from glfm_cli.completion.analysis.told import Told
 from glfm_cli.errors import UsageError
 
@@ -241,3 +249,26 @@ def test_coefficients_that_still_move_are_told_from_noise() -> None:
     assert not moved.settled
     assert Told(dict(enumerate(moving[:2]))).drift is None
     assert replace(moved, traces=dict(enumerate(np.cumsum(noise, axis=1)))).settled
+
+
+@pytest.mark.parametrize("number", [125, 254, 282])
+def test_counts_of_far_regressors_are_fitted_where_they_are_likeliest(number: int) -> None:
+    """Whole steps of Newton's leave the range of doubles and do not come back."""
+    rng = np.random.default_rng(number)
+    X = np.hstack([np.ones((30, 1)), 10.0 * rng.normal(size=(30, 2))])
+    y = rng.poisson(np.exp(np.minimum(X[:, 1:] @ [0.3, 0.3], 8.0))).astype(float)
+    prior = wide(X)
+    b = Poisson().mode(Seen(y, X, prior))
+    slope = X.T @ (y - np.exp(X @ b)) - prior @ b / WIDE**2
+    assert np.abs(slope).max() < 1e-3
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_few_times_of_many_regressors_are_fitted(number: int) -> None:
+    """As of rows in which most of the regressors are missing."""
+    rng = np.random.default_rng(number)
+    X = np.hstack([np.ones((12, 1)), 5.0 * rng.normal(size=(12, 6))])
+    t = rng.exponential(size=12) * np.exp(-np.minimum(X[:, 1:] @ np.ones(6), 20.0))
+    y = np.where(rng.random(12) < 0.8, t, -t)
+    fitted = ProportionalHazards.of(y).fit(Seen(y, X, wide(X)))
+    assert np.isfinite(fitted.b).all()

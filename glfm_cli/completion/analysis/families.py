@@ -29,7 +29,8 @@ from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 
 WIDE_LINEAR, WIDE = 1e3, 10.0
-STEPS, CLOSE = 25, 1e-10  # of Newton's at most, and the last one's size
+STEPS, CLOSE = 100, 1e-10  # of Newton's at most, and the last one's size
+HALVINGS, ROUNDING = 30, 1e-12  # of a step at most, and by how much it may lower the height
 DF = 5.0  # of the proposals
 LARGEST = 30.0  # linear predictor of a count that is looked at
 REDRAWN = 100  # times, of counts outside their bounds
@@ -174,16 +175,29 @@ class Exponential(ABC):
         """Return draws of y (n,), wherever they lie."""
 
     def mode(self, seen: Seen) -> Array:
-        """Return where the posterior of b is highest."""
+        """Return where the posterior of b is highest, by steps of Newton's that raise it."""
         y, X, prior = seen
         prior = prior / WIDE**2
+
+        def height(b: Array) -> float:
+            log_p = self.log_density(y, X, RegressionDraw(b))
+            return float(np.sum(log_p)) - 0.5 * float(b @ prior @ b)
+
         # From a start that the last coefficients have no part in, so that proposals have none.
         mode = np.linalg.solve(X.T @ X + prior, X.T @ self.first(y))
+        now = height(mode)
+        if not now > (alike := height(np.zeros(mode.size))):
+            mode, now = np.zeros(mode.size), alike
         for _ in range(STEPS):
             mean = self.mean(X @ mode)
             Q = X.T @ (self.weight(mean)[:, None] * X) + prior
             step = np.linalg.solve(Q, X.T @ self.score(y, mean) - prior @ mode)
-            mode = mode + step
+            for _ in range(HALVINGS):
+                new = height(mode + step)
+                if new >= now - ROUNDING * abs(now):
+                    break
+                step = 0.5 * step
+            mode, now = mode + step, new
             if np.abs(step).max() < CLOSE:
                 break
         return np.asarray(mode)

@@ -84,13 +84,16 @@ class Compatible:
         Raises UsageError: the text is no regression of the table, or the model or the table is
             beyond this.
         """
-        regression = read_regression(text, data.columns)
-        check_table(regression, data, run.model)
-        check_limits(regression, data)
         config, link_config = configs
-        X = regression.regressors({c.column.name: c.x for c in data.columns})
-        check_response(regression, X.shape[1])
-        more, left = auxiliaries(regression, data, related(regression, data), link_config)
+        try:
+            regression = read_regression(text, data.columns)
+            check_table(regression, data, run.model)
+            check_limits(regression, data)
+            X = regression.regressors({c.column.name: c.x for c in data.columns})
+            check_response(regression, X.shape[1])
+            more, left = auxiliaries(regression, data, related(regression, data), link_config)
+        except np.linalg.LinAlgError as error:  # of a fit to complete rows
+            raise broke_down(error) from error
         apart = {name for one in (regression, *more) for name in one.responses}
         links, xs = [], []
         every = zip(data.columns, run.links, learnt_cells(data.columns), strict=True)
