@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from glfm_cli.completion import prepare
+from glfm_cli.completion.files import Files
 from glfm_cli.errors import GlfmError, OutputError, TableError, UsageError
 from glfm_cli.io import read_batches, read_table, write_table
 from glfm_cli.io.frames import table_of
@@ -139,3 +141,12 @@ def test_cells_of_a_sparse_matrix_have_whole_numbers_from_the_first_name_on(
     for source in ("t.svmlight?columns=" + str(tmp_path / "names.txt"), "t.mtx"):
         with pytest.raises(GlfmError, match=r"column -2|no whole number"):
             read_table(f"{tmp_path}/{source}")
+
+
+def test_more_rows_than_a_sheet_has_are_refused_before_the_work(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    table = pa.table({"x": [0.5, None, 2.5, 1.0] * 5})
+    data = prepare(table, {"columns": {"x": "real"}})[1]
+    Files(tmp_path / "o.xlsx", multiple=50_000).check(table, data)
+    with pytest.raises(OutputError, match="a sheet has 1048575 rows"):
+        Files(tmp_path / "o.xlsx", multiple=60_000).check(table, data)

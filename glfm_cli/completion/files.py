@@ -112,7 +112,8 @@ class Files:
             check_names(table)
         first = table.slice(0, 1)
         if self.table is not None:
-            check_target(self.table, first if self.multiple is None else numbered(first, 0))
+            written = first if self.multiple is None else numbered(first, 0)
+            check_target(self.table, written, (1 + (self.multiple or 0)) * table.num_rows)
         if self.cells is not None:
             ids = first.select(list(data.ids))
             schema = cells_schema(ids.schema)
@@ -120,7 +121,8 @@ class Files:
                 ids[field.name] if field.name in data.ids else pa.nulls(1, field.type)
                 for field in schema
             ]
-            check_target(self.cells, pa.table(row, schema=schema))
+            n_cells = sum(int(encoded.requested.sum()) for encoded in data.columns)
+            check_target(self.cells, pa.table(row, schema=schema), n_cells)
         for path, schema in ((self.probabilities, PROBABILITIES), (self.draws, SCHEMA)):
             if path is not None:
                 row = [pa.nulls(1, field.type) for field in schema]

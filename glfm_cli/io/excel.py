@@ -197,15 +197,20 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     write_rows = _write_ods if layout == "ods" else _write_xlsx
     title = json.loads((table.schema.metadata or {}).get(TITLE_KEY, b"[]"))
     notes = json.loads((table.schema.metadata or {}).get(FOOTNOTES_KEY, b"[]"))
-    if table.num_rows + len(title) + len(notes) >= MOST_ROWS or table.num_columns > MOST_COLUMNS:
+    check_size(table.num_rows + len(title) + len(notes), table.num_columns, shown)
+    below = [[row.get(name) for name in table.column_names] for row in rows_below(table)]
+    rows = itertools.chain(_rows_of(table, shown), notes)
+    write_rows((*title, table.column_names, *below), rows, file, shown)
+
+
+def check_size(n_rows: int, n_columns: int, shown: str) -> None:
+    """Raise OutputError when a table with a header is larger than a sheet."""
+    if n_rows >= MOST_ROWS or n_columns > MOST_COLUMNS:
         raise OutputError(
             f"a sheet has {MOST_ROWS - 1} rows and {MOST_COLUMNS} columns at most",
             file=shown,
             hint="Write to a .parquet or .csv file.",
         )
-    below = [[row.get(name) for name in table.column_names] for row in rows_below(table)]
-    rows = itertools.chain(_rows_of(table, shown), notes)
-    write_rows((*title, table.column_names, *below), rows, file, shown)
 
 
 def _rows_of(table: pa.Table, shown: str) -> Iterator[tuple[Any, ...]]:

@@ -213,17 +213,20 @@ def _quoted_as(dialect: Dialect, part: pa.Table) -> Dialect:
     return replace(dialect, columns=own.columns, new_columns=own.new_columns, tail=own.tail)
 
 
-def check_target(target: PathLike, table: pa.Table) -> None:
+def check_target(target: PathLike, table: pa.Table, n_rows: int = 1) -> None:
     """Raise, before long work, the error that `write_table` would, and leave no trace.
 
     target : path or "-"; where the table shall be written
     table : one with the columns that will be written, and at least one row
+    n_rows : that will be written
     """
     kind = _format_of_target(target, None)
     if kind.file_format.is_database:
         sql.check_database(place := locate(target), kind.layout, str(target))
         check_writable(place.path)
         return
+    if kind.file_format.module == ".excel":
+        excel.check_size(n_rows, table.num_columns, file_label(target))
     for _ in _blocks(table.slice(0, 1), target, kind, like=None, follows=True):
         pass
     if os.fspath(target) != STANDARD:
