@@ -16,7 +16,7 @@ from glfm_cli.latent.forest import ForestConfig
 from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, error_of_many
 from glfm_cli.latent.forest.lines import Lines
-from glfm_cli.latent.forest.trees import Trees, grow, law, moments, scaled
+from glfm_cli.latent.forest.trees import Trees, Whole, grow, law, moments, scaled
 from glfm_cli.links.law import NormalMixture, Probabilities
 from glfm_cli.streams import Streams
 
@@ -276,13 +276,14 @@ def test_the_only_cell_of_a_column_tells_nothing_of_itself(how: str) -> None:
     donors = np.where(seen[0] != 0, z[0], np.nan)
     rows, own = np.array([7, 8]), np.array([7, -1], dtype=np.int32)
     if how == "numbers":
-        found = moments(z, rows, own, donors, kinds, 0, trees, 0, 4.0)
+        whole = Whole.of(donors, kinds, 0)
+        found = moments(z, rows, own, donors, kinds, 0, trees, 0, 4.0, whole)
         assert found[1, 1] == pytest.approx(found[0, 1] * 4.0 / (4.0 + 1.0))
         return
     one = law(z, rows, own, donors, kinds, 0, trees, 0, 4.0)
     assert isinstance(one, Probabilities)
-    whole = (np.arange(4) == z[0, 7]) + 0.25
-    np.testing.assert_allclose(one.p[0], whole / whole.sum())
+    share = (np.arange(4) == z[0, 7]) + 0.25
+    np.testing.assert_allclose(one.p[0], share / share.sum())
     assert one.p[1, int(z[0, 7])] > one.p[0, int(z[0, 7])]
 
 

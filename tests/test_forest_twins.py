@@ -245,6 +245,17 @@ def test_widths_are_found_where_some_cells_lack_a_twin() -> None:
     assert (found.trees.slope != 1.0).all()
 
 
+def test_laws_of_some_rows_share_what_is_known_of_whole_columns(drawn: ForestDraw) -> None:
+    """Else every block of rows would look at all rows of the fit."""
+    first = replace(drawn, wholes={})
+    (mean, _), known = normal(first, 0), dict(first.wholes)
+    again = first.again(np.arange(5), np.random.default_rng(0))
+    ForestLaw(again, np.arange(5)).column(0)
+    assert all(again.wholes[of] is known[of] for of in known)
+    assert 1 <= len(known) <= 2  # beside twins, and without them
+    assert normal(drawn, 0)[0].tolist() == mean.tolist()
+
+
 def test_forecasts_without_twins_have_lines_and_widths_of_their_own(drawn: ForestDraw) -> None:
     alone = drawn.alone
     assert ((alone.lines.place >= 0) == (drawn.lines.place >= 0))[:2].all()

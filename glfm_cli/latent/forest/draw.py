@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.intervals import Ends, draw_inside
 from glfm_cli.latent.forest.lines import Lines
-from glfm_cli.latent.forest.trees import Trees, draw_cells, law
+from glfm_cli.latent.forest.trees import Trees, Whole, draw_cells, law
 from glfm_cli.latent.forest.twins import Alone, draw_group
 from glfm_cli.latent.model import Sizes, take
 from glfm_cli.links.law import ALL, CellLaw, Normal, NormalMixture, Probabilities
@@ -33,6 +33,7 @@ class ForestDraw:
     z, known : (D, n) the same of the rows at hand
     prior : members of a leaf that the column as a whole is worth
     own : (n,) int32, the row of the fit that a row is, -1 of a new one
+    wholes : what `whole_of` has found, of all rows together, for the draws of some of them
     """
 
     kinds: Kinds
@@ -45,12 +46,19 @@ class ForestDraw:
     z: Array
     known: Array
     own: Array
+    wholes: dict[tuple[int, str], Whole] = field(default_factory=dict)
 
     def donors_of(self, d: int, lines: Lines) -> Array:
-        """Return what trees of column d forecast (N,) in the rows of the fit, NaN of no donor."""
-        if lines.place[d] >= 0:
-            return lines.left_over(d)
-        return np.where(self.seen[d], self.donors[d], np.nan)
+        """Return what trees of column d forecast (N,) in the rows of the fit; any of no donor."""
+        return self.donors[d] if lines.place[d] < 0 else lines.left_over(d)
+
+    def whole_of(self, d: int, lines: Lines) -> Whole:
+        """Return column d as a whole, or what its line leaves over: the same for all rows."""
+        of = d, "cells" if lines.place[d] < 0 else "lines" if lines is self.lines else "alone"
+        if of not in self.wholes:
+            donors = np.where(self.seen[d], self.donors_of(d, lines), np.nan)
+            self.wholes[of] = Whole.of(donors, self.kinds, d)
+        return self.wholes[of]
 
     def base(self, d: int, rows: Array, own: Array, lines: Lines) -> Array | None:
         """Return what the line of column d, if it has one, forecasts (n,) of some rows.
@@ -62,7 +70,7 @@ class ForestDraw:
             return None
         base, its = lines.forecast(d, self.z, rows), np.flatnonzero(own >= 0)
         donor = own[its]
-        without = self.donors[d][donor] - lines.left_over(d)[donor]
+        without = self.donors[d][donor] - lines.left_of(d, donor)
         base[its] += without - lines.forecast(d, self.donors, donor)
         return base
 
@@ -206,7 +214,8 @@ class ForestLaw:
         draw = self.draw
         own, donors = draw.own_donor(d, rows), draw.donors_of(d, lines)
         base = draw.base(d, rows, own, lines)
-        return law(draw.z, rows, own, donors, draw.kinds, d, trees, d, draw.prior, base)
+        whole = draw.whole_of(d, lines)
+        return law(draw.z, rows, own, donors, draw.kinds, d, trees, d, draw.prior, base, whole)
 
 
 def _put(law: CellLaw, at: Array, other: CellLaw) -> CellLaw:

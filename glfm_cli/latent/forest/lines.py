@@ -103,6 +103,11 @@ class Lines:
         left: Array = self.left[self.place[d]].astype(np.float64)
         return left
 
+    def left_of(self, d: int, rows: Array) -> Array:
+        """Return the same (n,) of some rows alone."""
+        left: Array = self.left[self.place[d], rows].astype(np.float64)
+        return left
+
     def forecast(self, d: int, z: Array, rows: Array) -> Array:
         """Return what the line of column d forecasts (n,) of some of the rows of z (D, n_rows)."""
         found = np.empty(rows.size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -217,9 +218,34 @@ def draw_cells(
             z[d, rows] = (z[d, rows] + base).astype(np.float32)
 
 
+class Whole(NamedTuple):
+    """A column as a whole: how many cells of it are observed, and what they are.
+
+    middle, share : of numbers their mean, atoms aside, 0 where there are none; the atom's share
+    p : (R,) of levels their shares, a little of each
+    """
+
+    seen: int
+    middle: float
+    share: float
+    p: Array
+
+    @classmethod
+    def of(cls, donors: Array, kinds: Kinds, d: int) -> Whole:
+        """Return column d by its donors, as `law` has them. O(N)."""
+        seen, R, atom = donors[~np.isnan(donors)], int(kinds.levels[d]), float(kinds.atom[d])
+        if R:
+            p: Array = np.bincount(seen.astype(np.intp), minlength=R) + 1.0 / R
+            return cls(seen.size, 0.0, 0.0, p / p.sum())
+        beside = seen[seen != atom]
+        middle = float(beside.mean()) if beside.size else 0.0
+        share = float(np.mean(seen == atom)) if seen.size else 0.0
+        return cls(seen.size, middle, share, np.empty(0))
+
+
 def law(
     z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees, k: int,
-    prior: float, base: Array | None = None,
+    prior: float, base: Array | None = None, whole: Whole | None = None,
 ) -> CellLaw:  # fmt: skip
     """Return the law of cells of column d, by the trees number k.
 
@@ -230,25 +256,22 @@ def law(
         leaves over of it, NaN where it was not observed
     prior : members of a leaf that the column as a whole is worth
     base : (n,) what that line forecasts
+    whole : the column, where that is known; donors that were not observed may then be any number
     """
-    n, R = rows.size, int(kinds.levels[d])
-    seen = donors[~np.isnan(donors)]
+    n, R, whole = rows.size, int(kinds.levels[d]), whole or Whole.of(donors, kinds, d)
     if R:
-        whole: Array = np.bincount(seen.astype(np.intp), minlength=R) + 1.0 / R
-        whole = whole / whole.sum()
-        if not seen.size:
-            return Probabilities(np.tile(whole, (n, 1)))
+        if not whole.seen:
+            return Probabilities(np.tile(whole.p, (n, 1)))
         p = np.empty((n, R))
         of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
-        _forest.fill_levels(of, prior, whole, p)
+        _forest.fill_levels(of, prior, whole.p, p)
         return Probabilities(p)
-    atom = float(kinds.atom[d])
-    if not seen.size:
+    if not whole.seen:
         found = np.tile([0.0, 1.0, 0.0, 0.5, 1.0], (n, 1))
     else:
-        found = moments(z, rows, own, donors, kinds, d, trees, k, prior)
+        found = moments(z, rows, own, donors, kinds, d, trees, k, prior, whole)
     mean, within, between, share, _ = found.T
-    middle = _middle(seen, atom)
+    atom, middle = float(kinds.atom[d]), whole.middle
     mean = middle + trees.slope[k] * (mean - middle)
     mean = mean if base is None else mean + base
     var = trees.scale[k] * (within + between) - kinds.noise[d]
@@ -262,21 +285,14 @@ def law(
 
 def moments(
     z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees, k: int,
-    prior: float,
+    prior: float, whole: Whole,
 ) -> Array:  # fmt: skip
     """Return what trees say of numbers (n, 5), as the kernel has it, arguments those of `law`."""
-    atom, seen = float(kinds.atom[d]), donors[~np.isnan(donors)]
     out = np.empty((rows.size, 5))
     of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
-    whole = prior, _middle(seen, atom), float(trees.within[k]), atom, float(np.mean(seen == atom))
-    _forest.fill_moments(of, *whole, out)
+    within, atom = float(trees.within[k]), float(kinds.atom[d])
+    _forest.fill_moments(of, prior, whole.middle, within, atom, whole.share, out)
     return out
-
-
-def _middle(seen: Array, atom: float) -> float:
-    """Return the mean of observed numbers, atoms aside; 0 where there are none."""
-    beside = seen[seen != atom]
-    return float(beside.mean()) if beside.size else 0.0
 
 
 def targets(z: Array, d: int, lines: Lines | None) -> Array:
@@ -306,11 +322,11 @@ def scaled(
         donors = np.where(seen[d], y, np.nan)
         if not rows.size:
             continue
-        found = moments(z, rows, rows.astype(np.int32), donors, kinds, d, trees, d, prior)
+        whole = Whole.of(donors, kinds, d)
+        found = moments(z, rows, rows.astype(np.int32), donors, kinds, d, trees, d, prior, whole)
         mean, within, between, _, heard = found.T
         spare = between * heard / np.maximum(heard - 1.0, 1.0)
-        middle = _middle(donors[~np.isnan(donors)], float(kinds.atom[d]))
-        forecast, y = mean - middle, y[rows] - middle
+        forecast, y = mean - whole.middle, y[rows] - whole.middle
         weight = float(np.mean((y - forecast) ** 2)) / SLOPE_SD**2  # of the prior
         signal = float(np.sum(forecast**2 - spare / heard))
         if signal + weight > 0.0:

@@ -199,7 +199,7 @@ def draw_group(
         if lines.place[m] < 0:
             drawn[m] = donors[m, donor]
             continue
-        left = lines.left_over(m)[donor]
+        left = lines.left_of(m, donor)
         rest = donors[m, donor] - lines.forecast(m, donors, donor)  # of those not observed
         left = np.where(np.isnan(left), rest, left)
         drawn[m] = (lines.forecast(m, z, rows) + left).astype(np.float32)
