@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from glfm_cli import impute
 from glfm_cli.completion import prepare
 from glfm_cli.completion.files import Files
 from glfm_cli.errors import GlfmError, OutputError, TableError, UsageError
@@ -150,3 +152,18 @@ def test_more_rows_than_a_sheet_has_are_refused_before_the_work(tmp_path: Path) 
     Files(tmp_path / "o.xlsx", multiple=50_000).check(table, data)
     with pytest.raises(OutputError, match="a sheet has 1048575 rows"):
         Files(tmp_path / "o.xlsx", multiple=60_000).check(table, data)
+
+
+def test_whole_numbers_among_others_are_written_as_they_were(tmp_path: Path) -> None:
+    for text in ('{"a": 1}\n{"a": 2.5}\n{"a": null}\n', '{"a": 1.0}\n{"a": 2.5}\n{"a": null}\n'):
+        (tmp_path / "t.jsonl").write_text(text)
+        write_table(read_table(tmp_path / "t.jsonl"), tmp_path / "u.jsonl")
+        assert (tmp_path / "u.jsonl").read_text() == text
+    cells = [i / 2 if i % 2 else i // 2 for i in range(30)]
+    cells[4] = None
+    rows = [json.dumps({"a": a, "b": i + 0.25}) for i, a in enumerate(cells)]
+    (tmp_path / "t.jsonl").write_text("\n".join(rows) + "\n")
+    done = impute(tmp_path / "t.jsonl", "auto", chains=1, warmup=2, draws=2)
+    write_table(done.table, tmp_path / "u.jsonl")
+    written = (tmp_path / "u.jsonl").read_text().splitlines()
+    assert written[:4] + written[5:] == rows[:4] + rows[5:]

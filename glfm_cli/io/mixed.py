@@ -13,6 +13,8 @@ from glfm_cli.errors import TableError
 from glfm_cli.io.dialect import NUMBER
 
 KEY = b"glfm.mixed"  # of a field: the texts that look like numbers though they are text
+WHOLE_KEY = b"glfm.whole"  # of a field of floats: its whole numbers are written without a point
+_MOST_EXACT = 2**53
 _NUMBER = re.compile(NUMBER, re.ASCII)
 
 
@@ -40,11 +42,17 @@ def table_of_cells(names: Sequence[str], columns: Sequence[Sequence[Any]], file:
                 array, metadata = mixed_column(values, texts)
             else:
                 array = pa.array(values)
+                if kinds == {int, float} and not any(map(_is_whole_float, values)):
+                    metadata = {WHOLE_KEY: b"1"}
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             array = _as_json(values, name, file)
         arrays.append(array)
         fields.append(pa.field(name, array.type, metadata=metadata))
     return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _is_whole_float(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer() and abs(value) < _MOST_EXACT
 
 
 def _as_json(values: Sequence[Any], name: str, file: str) -> pa.Array:
@@ -67,7 +75,10 @@ def _as_json(values: Sequence[Any], name: str, file: str) -> pa.Array:
 def cells_of(column: pa.Array, field: pa.Field) -> list[Any]:
     """Return the cells of a column to write: of a mixed one, numbers as numbers."""
     values: list[Any] = column.to_pylist()
-    mixed = (field.metadata or {}).get(KEY)
+    metadata = field.metadata or {}
+    if WHOLE_KEY in metadata:
+        return [int(v) if _is_whole_float(v) else v for v in values]
+    mixed = metadata.get(KEY)
     if mixed is None:
         return values
     texts = set(json.loads(mixed))
