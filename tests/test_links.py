@@ -378,6 +378,7 @@ def test_flat_columns_are_seen_by_ranks(seed: int) -> None:
     assert not isinstance(link_of(flat, REAL, transform=Transform.NONE).margin, Interpolated)
     humped = np.random.default_rng(seed).normal(size=300)
     assert not isinstance(link_of(humped, REAL).margin, Interpolated)
+    assert not isinstance(link_of(flat, REAL, moment="date").margin, Interpolated)
 
 
 @pytest.mark.parametrize("transform", [Transform.NONE, Transform.RANK, Transform.LOG])

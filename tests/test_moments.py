@@ -175,6 +175,18 @@ def test_new_rows_without_a_date_are_completed_in_the_form_of_the_fit(tmp_path: 
         assert text == f"{day.day}.{day.month}.{day.year}"
 
 
+def test_a_date_that_follows_another_by_days_is_completed_within_days(seed: int) -> None:
+    rng, n = np.random.default_rng(seed), 240
+    sown = np.datetime64("2022-05-01") + rng.choice([0, 365, 731], n) + rng.integers(0, 20, n)
+    flowers = sown + 90 + rng.integers(0, 9, n)
+    gone = np.arange(n) % 6 == 2
+    cells = pa.array(flowers, mask=gone)
+    table = pa.table({"sown": sown, "flowers": cells, "y": rng.normal(size=n)})
+    types = {"columns": {"sown": "date", "flowers": "date", "y": "real"}}
+    found = impute(table, types, chains=4, seed=1, threads=1).table["flowers"].to_numpy()
+    assert np.abs((found - flowers)[gone].astype(float)).max() < 15.0  # one season is 20 days
+
+
 def test_bounds_and_codes_are_dates_and_hold() -> None:
     said = {"type": "date", "bounds": ["2020-01-01", "2021-06-30"], "missing": ["1900-01-01"]}
     cells = [

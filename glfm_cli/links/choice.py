@@ -32,13 +32,15 @@ FEWEST_FOR_LOG, LEAST_LOG_SD, LOG_SKEWNESS, LOG_KURTOSIS, MOST_TIED = 150, 0.5, 
 def wants_rank(column: Column, x: Array, config: LinkConfig) -> bool:
     """Return True for `transform: rank`, and by itself for skewed, flat or constant columns.
 
-    Of a flat or two-humped column a normal forecast's central half covers far less than half. A
-    constant column has no scale to learn; ranks keep its completions at the constant.
+    Of a flat or two-humped column a normal forecast's central half covers far less than half. Not
+    so dates: those of several seasons lie in clusters, between which ranks see no gap, and a few
+    ranks beyond the end of one season are most of a year. A constant column has no scale to learn;
+    ranks keep its completions at the constant.
     """
     if column.transform is not None:
         return column.transform is Transform.RANK
     constant = x.size > 1 and float(x.min()) == float(x.max())
-    flat = margins.standard_moment(x, 4) < config.rank_kurtosis
+    flat = column.moment != "date" and margins.standard_moment(x, 4) < config.rank_kurtosis
     return constant or flat or abs(margins.standard_moment(x, 3)) > config.rank_skewness
 
 
