@@ -210,11 +210,18 @@ def test_rows_that_are_like_those_before_them_are_a_series(seed: int) -> None:
         schema = guess_schema(pa.table(columns)).schema
         return next(one.role for one in schema.columns if one.name == "stamp")
 
-    assert role(walk) is Role.TIME
+    time = Role.TIME
+    assert role(walk) is time
     assert role(noise) is Role.FEATURE
     assert role(walk[shuffled]) is Role.FEATURE
-    assert role(walk[shuffled], stamp=hours[shuffled]) is Role.TIME
-    assert role(walk, stamp=(3600 * np.arange(n)).astype("datetime64[s]")) is Role.TIME
+    assert role(walk[shuffled], stamp=hours[shuffled]) is time
+    assert role(walk, stamp=(3600 * np.arange(n)).astype("datetime64[s]")) is time
+    for unit in ("us", "ns"):  # as pandas has them
+        assert role(walk, stamp=(3600 * np.arange(n)).astype("M8[s]").astype(f"M8[{unit}]")) is time
+    zoned = pa.array(3_600_000 * np.arange(n)).cast(pa.timestamp("ms", "Europe/Berlin"))
+    assert role(walk, stamp=zoned) is time
+    comma = {"b": [f"{x:.3f}".replace(".", ",") for x in walk[:, 1]]}
+    assert role(walk, a=pa.nulls(n), **comma) is time
     assert role(walk, other=hours[::-1]) is Role.FEATURE  # which of the two is the time?
     table = pa.table({"stamp": hours, "a": walk[:, 0]})
     roles = [one.role for one in with_types(table, "auto")[1].columns]  # models may refuse that
@@ -222,6 +229,34 @@ def test_rows_that_are_like_those_before_them_are_a_series(seed: int) -> None:
     guess = guess_schema(table)
     assert guess.reasons["stamp"].startswith("dates; the day may be the month as well, seen as")
     assert "`role: time`, as values are like those before them" in guess.reasons["stamp"]
+
+
+def test_hours_of_many_days_are_seen_with_the_hour() -> None:
+    def seen_as(step: str, n: int) -> tuple[str, ...]:
+        stamps = np.datetime64("2024-01-01", "s") + np.arange(n) * np.timedelta64(1, step)
+        return guessed("stamp", pa.array(stamps))[0].seen_as
+
+    assert seen_as("h", 200) == ("days", "hour")
+    assert seen_as("h", 700) == ("days", "weekday", "hour")
+    assert seen_as("h", 60) == seen_as("D", 200) == seen_as("s", 200) == ()
+    at_any_time = [f"2024-01-{1 + i % 28:02d} {i * i % 24:02d}:{i % 60:02d}" for i in range(ROWS)]
+    assert "weekday, hour]` for seasons" in guessed("seen", at_any_time)[1]
+
+
+def test_meters_that_follow_the_hour_are_no_series(seed: int) -> None:
+    rng, n = np.random.default_rng(seed), 24 * 40
+    stamps = np.datetime64("2024-01-01", "s") + np.arange(n) * np.timedelta64(1, "h")
+    hour, day = np.arange(n) % 24, np.arange(n) // 24
+    open_ = (hour >= 7) & (hour < 18) & (day % 7 < 5)
+    office, school = (k * open_ + rng.normal(20, 3, n) for k in (100, 60))
+    outside = 10 + np.cumsum(rng.normal(0, 0.3, n))
+    table = pa.table({"stamp": stamps, "office": office, "school": school, "outside": outside})
+    guess = guess_schema(table)
+    assert guess.schema.columns[0].role is Role.FEATURE
+    assert guess.schema.columns[0].seen_as == ("days", "weekday", "hour")
+    assert guess.reasons["stamp"].endswith("most columns follow the hour of the day more")
+    weather = guess_schema(table.select(["stamp", "outside"]))
+    assert weather.schema.columns[0].role is Role.TIME
 
 
 def test_times_with_several_offsets_are_named() -> None:

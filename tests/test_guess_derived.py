@@ -39,6 +39,15 @@ def test_changes_from_a_baseline_are_found_in_any_order() -> None:
     assert formulas(X=ITEMS[:, 0], AVAL=AVAL, BASE=BASE, CHG=CHG, PCHG=PCHG) == wanted
 
 
+def test_totals_of_numbers_with_marks_are_found() -> None:
+    heat, power = (100 * RNG.integers(50, 4000, N) for _ in range(2))
+    columns = {"heat": heat, "power": power, "total": heat + power}
+    for mark in (",", "."):
+        table = pa.table({k: [f"{v:,}".replace(",", mark) for v in x] for k, x in columns.items()})
+        hint = guess_schema(table).hints["total"][0]
+        assert hint.endswith("if it must be so in completed ones: formula: heat + power")
+
+
 def test_an_amount_follows_from_a_price_and_not_the_other_way() -> None:
     price, n = BASE + 0.01 * np.arange(N), ITEMS.sum(axis=1) + 1.0
     assert formulas(price=price, n=n, amount=price * n) == {"amount": "price * n"}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 import glfm_cli.guess.names as names
-from glfm_cli.arrays import is_clock
+from glfm_cli.arrays import Array, is_clock
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.schema import Column, ColumnType
-from glfm_cli.schema.moments import EXCEL, ISO, UNIX, Moments
+from glfm_cli.schema.calendar import DAYS, HOUR, MONTH, WEEKDAY
+from glfm_cli.schema.moments import EPOCH, EXCEL, ISO, UNIX, Moments
 
 _MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[ap]\.?m\.?)?\s*(?:z|utc|[+-]\d{2}:?\d{2})?"
@@ -43,6 +46,8 @@ _WEEKS = ("%G-W%V", "%GW%V")  # with a capital W: 2019w5 of Stata is no week of 
 _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))
 SERIALS = (10_000, 80_000)  # of Excel, from 1927 to 2119
 SECONDS = (6.3e8, 2.3e9)  # since 1970, from 1989 to 2042
+LEAST_HOURS = 4  # times of the day, from which rows may follow a daily cycle
+LEAST_CYCLES = 4  # days or weeks that rows span, from which they may follow such a cycle
 BESIDE = "`role: time` where values before and after a gap tell of it"
 
 
@@ -122,18 +127,58 @@ def _reads(form: str, column: Profile) -> bool:
 
 def _date(column: Profile, form: str | None, what: str) -> Verdict:
     made = Column(column.name, type=ColumnType.REAL, moment="date", format=form)
-    beside = f"; {BESIDE}" if in_steps(column, form) else ""
-    seasons = "`as: [days, month, weekday]` for seasons, too"
-    return Verdict(made, f"{what}, seen as days{beside}; {seasons}")
+    days = _days(column, form)
+    daily = days is not None and _is_daily(days)
+    if days is None or not _in_steps(column, days):
+        more = [MONTH, WEEKDAY, HOUR] if daily else [MONTH, WEEKDAY]
+        seasons = f"`as: [{', '.join((DAYS, *more))}]` for seasons, too"
+        return Verdict(made, f"{what}, seen as days; {seasons}")
+    if not daily:
+        seasons = f"`as: [{DAYS}, {MONTH}, {WEEKDAY}]` for seasons, too"
+        return Verdict(made, f"{what}, seen as days; {BESIDE}; {seasons}")
+    weekly = np.ptp(days) >= 7.0 * LEAST_CYCLES
+    made = replace(made, seen_as=(DAYS, WEEKDAY, HOUR) if weekly else (DAYS, HOUR))
+    return Verdict(made, f"{what}, seen as {', '.join(made.seen_as)}; {BESIDE}")
 
 
 def in_steps(column: Profile, form: str | None) -> bool:
     """Return whether each row has a date, hardly ever the same, mostly in equal steps."""
+    days = _days(column, form)
+    return days is not None and _in_steps(column, days)
+
+
+def _in_steps(column: Profile, days: Array) -> bool:
     if column.n_observed < column.n_rows or column.n_distinct < 0.9 * column.n_rows:
         return False
+    return is_clock(days)
+
+
+def _is_daily(days: Array) -> bool:
+    """Return whether times have many hours of several days."""
+    hours = np.unique(np.round(days % 1.0, 6))
+    return len(hours) >= LEAST_HOURS and bool(np.ptp(days) >= LEAST_CYCLES)
+
+
+def _days(column: Profile, form: str | None) -> Array | None:
+    """Return the distinct dates (n_distinct,) in days since 1970, None where one is not read."""
     moments = Moments("date", form)
-    days = [moments.number(text) for text in column.words()]
-    return None not in days and is_clock(np.array(days))
+    typed = column.kind is Kind.DATE
+    days = [_day_of(text) if typed else moments.number(text) for text in column.words()]
+    return None if None in days else np.array(days, dtype=np.float64)
+
+
+def _day_of(text: str) -> float | None:
+    """Return the days since 1970 of Arrow's text of a date or time; in a time zone, those in UTC.
+
+    It has the fractions of a second that the type has, whatever the values are.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+    return (moment - EPOCH) / timedelta(days=1)
 
 
 def _duration(column: Profile) -> Verdict:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from glfm_cli.guess.profile import Profile
 from glfm_cli.io.dialect import NUMBER
+from glfm_cli.io.numerals import PLAIN, Numerals
 
 Evidence = Literal["items", "order", "codes"]
 
@@ -51,7 +52,7 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
     rows = np.unique(np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int))
     places = sorted(set(asked) | set(range(min(len(columns), MOST_COLUMNS))))
     sample = {place: table.column(place).take(pa.array(rows)) for place in places}
-    numbers = {place: numbers_of(column) for place, column in sample.items()}
+    numbers = {i: numbers_of(column, columns[i].written) for i, column in sample.items()}
     few = np.unique(np.linspace(0, len(places) - 1, min(MOST_OTHERS, len(places))).astype(int))
     compared = [places[i] for i in few]
     others = [(place, y) for place in compared for y in _seen(sample[place], numbers[place])]
@@ -82,13 +83,18 @@ def _is_asked(column: Profile) -> bool:
     return bool(np.all(x == np.floor(x)) and x.min() >= 0 and np.ptp(x) <= MOST_LEVELS)
 
 
-def numbers_of(column: pa.ChunkedArray) -> Values:
-    """Return cells as numbers, NaN where they are none."""
+def numbers_of(column: pa.ChunkedArray, written: Numerals = PLAIN) -> Values:
+    """Return cells as numbers, NaN where they are none.
+
+    written : how a column of text writes them
+    """
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         text = pc.utf8_trim_whitespace(column)
+        if written != PLAIN:
+            text = pa.chunked_array([written.read(text.combine_chunks()).plain])
         is_number = pc.match_substring_regex(text, f"^(?:{NUMBER})$")
         text = pc.if_else(is_number, text, pa.scalar(None, text.type))
         column = pc.replace_substring_regex(text, r"^\+", "")

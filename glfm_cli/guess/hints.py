@@ -59,10 +59,11 @@ def hints_of(
     levelled = [i for i, v in enumerate(verdicts) if v.column.nominal and v.column.modelled]
     coded = ((i, _coded(table.column(i), verdicts[i])) for i in levelled[:MOST_COLUMNS])
     by_level = {i: (one.levels, one.rows) for i, one in coded}
-    for name, hint in _formulas(table, verdicts):
+    for name, hint in _formulas(table, columns, verdicts):
         found[name].append(hint)
     for i in numbers:
-        found[columns[i].name] += _direction(table.column(i), verdicts[i])
+        x = numbers_of(table.column(i), columns[i].written)
+        found[columns[i].name] += _direction(x, verdicts[i])
     for i in numbers[:MOST_COLUMNS]:
         coded_number = _coded(table.column(i), verdicts[i])
         found[columns[i].name] += _only_if(coded_number, by_level, verdicts)
@@ -117,7 +118,8 @@ def skips_of(
             found[name] = once + "write into them" + (f"; {found[name]}" if hint else "")
         measured = verdict.column.numeric and verdict.column.moment is None
         if unit is not None and measured:
-            told = in_several_units(numbers_of(table.column(i)), unit, of_levels)
+            x = numbers_of(table.column(i), columns[i].written)
+            told = in_several_units(x, unit, of_levels)
             found |= {name: told} if told else {}
     return found
 
@@ -275,14 +277,16 @@ def _only_if(
     ]
 
 
-def _formulas(table: pa.Table, verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
+def _formulas(
+    table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict]
+) -> Iterator[tuple[str, str]]:
     """Yield the name of each column that follows from others in a sample, and its formula."""
     asked = [i for i, v in enumerate(verdicts) if v.column.modelled and not v.column.moment]
     asked = [i for i in asked if verdicts[i].column.numeric or not verdicts[i].column.nominal]
     rows = pa.array(np.unique(np.linspace(0, table.num_rows - 1, SAMPLE).astype(int)))
     parts = []
     for i in asked:
-        x = numbers_of(table.column(i).take(rows))
+        x = numbers_of(table.column(i).take(rows), columns[i].written)
         codes = [float(c.text) for c in verdicts[i].column.missing if is_number(c.text)]
         parts.append(np.where(np.isin(x, codes), np.nan, x))
     if not parts:
@@ -322,11 +326,10 @@ def _formulas(table: pa.Table, verdicts: Sequence[Verdict]) -> Iterator[tuple[st
             )
 
 
-def _direction(column: pa.ChunkedArray, verdict: Verdict) -> list[str]:
+def _direction(x: NDArray[np.float64], verdict: Verdict) -> list[str]:
     """Return that degrees of a circle are one, by their name and range."""
     if not is_direction(verdict.column.name):
         return []
-    x = numbers_of(column)
     x = x[np.isfinite(x)]
     codes = [float(c.text) for c in verdict.column.missing if is_number(c.text)]
     x = x[~np.isin(x, codes)]

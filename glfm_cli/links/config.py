@@ -19,8 +19,8 @@ class LinkConfig:
     threshold_variance : prior variance of the thresholds of ordinal columns, > 0
     rank_skewness : numeric columns without a `transform` and with a larger absolute skewness are
         mapped to normal scores
-    rank_kurtosis : so are those with a smaller kurtosis but dates; it is 3 of a normal column, 1.8 of a
-        uniform one
+    rank_kurtosis : so are those with a smaller kurtosis, but for dates; it is 3 of a normal column
+        and 1.8 of a uniform one
     atoms : True gives a value of its own probability, such as 0 of rainfall, a latent column
     recalibrate : True corrects the forecasts of missing cells by those of observed ones, each made
         without the cell
