@@ -1790,8 +1790,8 @@ MUTANTS = {
     ),
     "codes of the file called guessed": Mutant(
         "guess/rules.py",
-        "guessed & ~gap_words(whole) & ~missing_by_file(whole)",
-        "guessed & ~gap_words(whole)",
+        "guessed & ~clear & ~missing_by_file(whole)",
+        "guessed & ~clear",
         "tests/test_guess_surveys.py",
     ),
     "gaps that are told with the precision for its root": Mutant(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli.guess import guess_schema
-from glfm_cli.schema import MissingCode
+from glfm_cli.schema import MissingCode, Role
 from glfm_cli.schema.text import scalar
 
 N = 200
@@ -262,3 +262,12 @@ def test_numbers_in_several_units_are_told(one_test: bool) -> None:
         "write a column for each test"
     )
     assert told == ({} if one_test else {"result": text})
+
+
+def test_few_numbers_beside_a_word_are_no_categories() -> None:
+    cells = ["n.n." if i % 3 else f"{i % 40 / 10 + 0.1:.1f}" for i in range(N)]
+    guess = guess_schema(pa.table({"CaCO3": cells, "zinc": _RNG.exponential(size=N)}))
+    assert guess.schema.columns[0].role is Role.IGNORE
+    assert guess.reasons["CaCO3"].startswith("ignored: numbers, beside n.n. in 66 % of the cells")
+    codes = [f"{i % 24}" if i % 2 else "aisle" for i in range(N)]  # of seats, whole
+    assert guess_schema(pa.table({"ward": codes, "zinc": cells})).schema.columns[0].levels

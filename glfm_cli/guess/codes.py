@@ -54,7 +54,7 @@ WITH_REMARK = rf"^{_NUMBER}\s*(?:[*†‡#!?]+|\(.*\)|\[.*\]|\s[A-Za-z]{{1,2}})$
 BARE_NUMBER = rf"^{_NUMBER}$"
 # A gap among numbers; among words they may well be a level.
 DOUBTFUL_WORDS = REFUSALS | {
-    *words("none nil unknown unk nk dk refused x xx * **"),
+    *words("none nil unknown unk nk dk refused x xx * ** tbc tbd"),
     *("not known", "not recorded", "not stated", "not measured", "don't know", "dont know"),
     *("not done", "not tested", "not performed", "not assessed", "not determined", "not obtained"),
     *("not examined", "not evaluated", "no sample", "no result", "pending"),
@@ -84,7 +84,7 @@ DOUBTFUL_WORDS |= {
 
 # Where a word beside them tells that they are no levels: a scale, a code beyond it, a refusal.
 UNANSWERED = REFUSALS | {
-    *words("unknown unk dk refused refus nsp ns/nc unbekannt inconnu desconocido n/a na"),
+    *words("unknown unk dk refused refus nsp ns/nc unbekannt inconnu desconocido n/a na tbc tbd"),
     *("don't know", "dont know", "do not know", "not known", "can't say", "can't choose"),
     *("weiß nicht", "weiss nicht", "weiß ich nicht", "kann ich nicht sagen", "keine angabe"),
     *("ne sait pas", "je ne sais pas", "no sabe", "no sé"),
@@ -93,6 +93,7 @@ UNANSWERED = REFUSALS | {
 # The question was not asked: nothing is there to be completed.
 NO_QUESTION_WORDS = words("inapplicable inap inap. iap entfällt") | {
     *("not applicable", "does not apply", "item not applicable", "not asked", "question not asked"),
+    *("not rated", "unrated", "not yet rated", "too new to rate"),
     *("legitimate skip", "valid skip", "logical skip", "not in universe"),
     *("not eligible", "trifft nicht zu", "nicht zutreffend"),
     *("nicht gefragt", "sans objet", "non applicable", "non concerné", "no aplica", "no procede"),

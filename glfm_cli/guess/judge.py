@@ -17,15 +17,16 @@ from glfm_cli.guess.intervals import (
     with_limits,
 )
 from glfm_cli.guess.labelled import is_labelled, judge_labelled, unanswered
-from glfm_cli.guess.names import is_code, is_intensity
+from glfm_cli.guess.names import is_code, is_intensity, is_scale
 from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
-from glfm_cli.guess.scales import order
+from glfm_cli.guess.scales import coded_order, order
 from glfm_cli.guess.stray import STRAY_CODES
 from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.guess.words import judge_words
 from glfm_cli.io.numerals import PLAIN
+from glfm_cli.io.units import CURRENCIES
 from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
@@ -33,6 +34,7 @@ RARE = 0.1  # share of cells with a value below which the reason says so
 LEAST_DATES = 10  # different ones beside which a few texts are none
 MOST_STRAY = 4  # different codes that are numbers, among words or dates
 LEADING_ZERO = r"^[+-]?0\d"
+DASH_OF_ACCOUNTS = '"-" may be 0, as accounts write it: then write 0 into these cells'
 MOST_SHOWN = 5  # of codes, in the reason of a guess
 
 
@@ -122,6 +124,8 @@ def judge(column: Profile) -> Verdict:
     if guessed.numeric:
         guessed, how = _as_written(guessed, rest)
         reason += how
+        if guessed.unit in CURRENCIES and "-" in (code.text for code in gaps.codes):
+            gaps = gaps._replace(notes=(*gaps.notes, DASH_OF_ACCOUNTS))
     measured = guessed.numeric and not guessed.integral and is_intensity(name)
     if measured and n_observed < column.n_rows:
         reason += "; `missingness: probit` if low ones are missing more often"
@@ -241,11 +245,11 @@ def _part_doubtful(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
         why = "among dates, left as it is"
         return column.keep(dates), gaps.add(column, others & ~doubtful, why, impute=False)
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
-    few = column.n_distinct <= 2 * MAX_STRAY + 10 and order(_writings(column)) is None
+    few = column.n_distinct <= 2 * MAX_STRAY + 10 and not _is_scale(column)
     for words in (codes.UNANSWERED, codes.DOUBTFUL_WORDS):  # "none" may be a step of the scale
         doubtful = codes.word_codes(column, words) & ~unasked
         rest = column.keep(~(doubtful | unasked))
-        if few and rest.n_distinct > 2 and order(_writings(rest)) is not None:
+        if few and rest.n_distinct > 2 and _is_scale(rest):
             gaps = gaps.add(column, doubtful, "outside the scale, taken for missing")
             gaps = gaps.add(column, unasked, "outside the scale, left as it is", impute=False)
             return rest, gaps
@@ -255,6 +259,12 @@ def _part_doubtful(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
     if column.n_distinct - refusals.sum() < 2:
         return column, gaps
     return column.keep(~refusals), gaps.add(column, refusals, "taken for missing")
+
+
+def _is_scale(column: Profile) -> bool:
+    """Return whether texts are steps of a scale, or codes in a row under the name of one."""
+    words = _writings(column)
+    return order(words) is not None or (is_scale(column.name) and coded_order(words) is not None)
 
 
 def _writings(column: Profile) -> list[str]:

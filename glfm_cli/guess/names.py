@@ -11,7 +11,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ID = words("id ids uuid guid uid pid identifier rowid rownames serial mrn")
+_ID = words("id ids uuid guid uid pid identifier rowid rownames serial mrn uprn mpan mprn")
 _ROW = words(
     "index idx row nr no key individual subject participant respondent patient person case"
 )  # the whole name: a "body mass index" is none
@@ -33,7 +33,13 @@ _LAND = re.compile(r"land[\W_]?(cover|use)(?![a-z])", re.IGNORECASE)
 _NUMBERED_CODE = frozenset({"code", "codes", "zip", "zipcode", "postcode", "fips"})
 _SCALE = words(
     """score scale grade stage rating rate level likert satisfaction agreement severity rank quality
-    education degree health importance frequency item q star stars point ecog nyha asa karnofsky"""
+    education degree health importance frequency item q star stars point ecog nyha asa karnofsky
+    epc"""
+)
+_REMARK = words(
+    """remark remarks comment comments note notes bemerkung bemerkungen kommentar kommentare
+    anmerkung anmerkungen remarque remarques commentaire commentaires observaciones comentario
+    comentarios osservazioni opmerkingen"""
 )
 _BANDED = words("income rincome earnings salary wage")  # small numbers of which are bands
 _SHARE = words("share proportion prop fraction frac prob probability rate ratio")
@@ -137,6 +143,7 @@ def is_code(name: str) -> bool:
 
 is_numbered_code = partial(_has, _NUMBERED_CODE)
 is_scale = partial(_has, _SCALE)
+is_remark = partial(_has, _REMARK)
 is_banded = partial(_has, _BANDED)
 is_share = partial(_has, _SHARE)
 is_date = partial(_has, _DATE)

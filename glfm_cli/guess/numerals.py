@@ -27,6 +27,7 @@ NUMBER_SHARE = 0.9  # of the cells, where a few texts stand among the numbers
 MAX_STRAY = 5  # such texts
 RECURRING_SHARE = 1 / 3  # of the cells, at most, that hold one or two texts, each in several rows
 MAX_RECURRING = 2  # such texts
+LEAST_MARKED = 3  # numbers beside a text from which it is a unit
 LEAST_NUMBERS = 10  # different ones beside which a text that recurs is no level
 
 _NO_UNITS = words("am pm a.m. p.m. uhr st nd rd th o'clock bc ad") | {"a", "b"}
@@ -158,6 +159,11 @@ def _is_known(mark: str) -> bool:
     return not mark or mark == "%" or mark in UNITS | CURRENCIES
 
 
+def _is_unit(mark: str, parts: list[_Parts]) -> bool:
+    """Return whether a mark of several numbers is a unit such as `sq ft`, no remark of letters."""
+    return len(mark) > 2 and len({part.body for part in parts if part.mark == mark}) >= LEAST_MARKED
+
+
 def _read(column: Profile, parts: list[_Parts], *, comma: bool) -> Profile:
     """Return a column with its numbers read, or with the word on why they cannot be."""
     forms: Sequence[Numerals] = (*_COMMA, *_POINT) if comma else (*_POINT, *_COMMA)
@@ -179,7 +185,7 @@ def _read(column: Profile, parts: list[_Parts], *, comma: bool) -> Profile:
     odd = next((p for p in parts if not pattern.fullmatch(p.body) or p.mark != mark), None)
     if odd is not None:
         like = next(part.text for part in good if part.mark == mark)
-        known = all(map(_is_known, marks))
+        known = all(_is_known(one) or _is_unit(one, good) for one in marks)
         in_some_form = all(any(re.fullmatch(f.digits, p.body) for f in forms) for p in parts)
         several = f"numbers written in several ways, such as {like} and {odd.text}"
         return replace(column, mixture=several) if known and in_some_form else column

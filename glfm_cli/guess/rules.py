@@ -25,7 +25,7 @@ from glfm_cli.guess.verdict import Verdict
 from glfm_cli.io.arrow_types import computable_table
 from glfm_cli.io.declared import declared
 from glfm_cli.io.dialect import dialect_of
-from glfm_cli.io.units import labels_of, unit_in, units_of
+from glfm_cli.io.units import CURRENCIES, labels_of, unit_in, units_of
 from glfm_cli.schema import MissingCode, Role, Schema
 from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import scalar
@@ -96,7 +96,10 @@ def _codes(
         if not codes or not verdict.column.modelled:
             continue
         guessed = np.asarray(pc.is_in(whole.texts, value_set=pa.array(codes, pa.string())))
-        column = whole.keep(guessed & ~gap_words(whole) & ~missing_by_file(whole))
+        clear = gap_words(whole)
+        if verdict.column.unit in CURRENCIES:
+            clear &= ~whole.matches("^-$")  # which is 0 of accounts
+        column = whole.keep(guessed & ~clear & ~missing_by_file(whole))
         if column.n_distinct:
             found[column.name] = column.words(), column.n_observed
     return found

@@ -26,6 +26,7 @@ _GRADES = {
     "extremely": 10, "completely": 10, "totally": 10,
 }
 _FEWEST_GRADED = 3
+FEWEST_CODES = 4  # from which codes of grades are told to be in a row
 _MOST_BARE = 12  # words of which some are numbers alone
 _MOST_DIGITS = 15  # of such a number
 _NUMBERED = re.compile(r"(\d{1,2})\s*(?:[.):=-]|st\b|nd\b|rd\b|th\b)\s*(?:[^\d\s].*)?")
@@ -85,6 +86,25 @@ def order(words: Iterable[str]) -> tuple[str, ...] | None:
         if keys is not None and len(set(keys)) == len(keys):
             return tuple(word for _, word in sorted(zip(keys, found, strict=True)))
     return None
+
+
+def coded_order(words: Iterable[str]) -> tuple[str, ...] | None:
+    """Return codes of grades in their order, G1 to G9 or A to G, None unless they are in a row.
+
+    One may be left out, as F is of some grades.
+    """
+    parted = sorted((len(word), word) for word in words)
+    found = [word for _, word in parted]
+    if all(re.fullmatch("[A-Z]", word) for word in found):
+        keys = [ord(word) - ord("A") for word in found]
+    elif all(re.fullmatch(r"[A-Za-z]+[ -]?\d{1,2}", word) for word in found):
+        if len({word.rstrip("0123456789") for word in found}) > 1:
+            return None
+        keys = [int(re.sub(r"\D", "", word)) for word in found]
+    else:
+        return None
+    in_a_row = keys[-1] - keys[0] <= len(keys) and keys[0] <= 1
+    return tuple(found) if len(keys) >= FEWEST_CODES and in_a_row else None
 
 
 def _scale_keys(words: list[str]) -> list[tuple[float, float]] | None:

@@ -21,6 +21,7 @@ APART = 0.05  # by which the next step is less like it: agree or disagree
 RARER = 4  # times rarer than the word that is meant
 MOST_TYPOS = 0.05  # of the cells
 FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
+MOST_AMONG = 1 / 3  # of the cells, that are texts of many kinds among numbers
 _PAIR = r"^\d+(?:[.,]\d+)? ?/ ?\d+(?:[.,]\d+)?$"
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
 
@@ -46,7 +47,13 @@ def judge_words(column: Profile) -> Verdict:
         if column.matches(_PAIR).all():
             split = f"two numbers, such as {column.words()[0]}; split them into two columns first"
             return ignore(name, split)
-        return ignore(name, _beside_numbers(column) or f"text; {problem}")
+        told = _beside_numbers(column) or _among_numbers(column)
+        return ignore(name, told or f"text; {problem}")
+    if names.is_remark(name) and column.n_observed < column.n_rows:
+        return ignore(name, "remarks, by the name: an empty cell has none")
+    x = column.numbers[column.is_number]
+    if np.any(x != np.floor(x)) and (told := _beside_numbers(column)):
+        return ignore(name, told)
     return _levels(column)
 
 
@@ -60,6 +67,19 @@ def _beside_numbers(column: Profile) -> str:
     return (
         f"numbers, beside {said} in {100 * share:.0f} % of the cells; where that is below a limit "
         "of detection, write the limit, <0.05; where it is missing, list it as a code"
+    )
+
+
+def _among_numbers(column: Profile) -> str:
+    """Return what to do with texts of many kinds among numbers, such as `c. 1975`."""
+    numbers = column.is_number
+    cells = int(column.counts[~numbers].sum())
+    if numbers.sum() < FEWEST_ONCE or cells > MOST_AMONG * column.n_observed:
+        return ""
+    such = " and ".join(map(scalar, column.keep(~numbers).words()[:2]))
+    return (
+        f"numbers, but {cells} cells are none, such as {such}; write the number alone, an interval "
+        "such as <1900, or nothing"
     )
 
 
@@ -102,6 +122,9 @@ def _one_writing(column: Profile) -> Verdict:
             return _categorical(name, levels, "yes or no")
         return _categorical(name, levels, "two different texts")
     ordered = scales.order(words)
+    if ordered is None and names.is_scale(name) and (ordered := scales.coded_order(words)):
+        reason = f"{len(words)} codes in a row, and the name is a scale's; check their order"
+        return Verdict(Column(name, type=ColumnType.ORDINAL, levels=ordered), reason)
     if ordered is not None:
         reason = f"{len(words)} texts that are steps of a scale; check their order"
         return Verdict(Column(name, type=ColumnType.ORDINAL, levels=ordered), reason)
