@@ -167,3 +167,18 @@ def test_whole_numbers_among_others_are_written_as_they_were(tmp_path: Path) -> 
     write_table(done.table, tmp_path / "u.jsonl")
     written = (tmp_path / "u.jsonl").read_text().splitlines()
     assert written[:4] + written[5:] == rows[:4] + rows[5:]
+
+
+def test_a_table_of_many_columns_becomes_typed_at_once(tmp_path: Path) -> None:
+    """Not column by column, each of which would copy all others."""
+    names = [f"c{i}" for i in range(300)]
+    (tmp_path / "t.csv").write_text(",".join(names) + "\n" + ",".join(["x"] * 300) + "\n")
+    table = read_table(tmp_path / "t.csv")
+    kept = {field.name: {b"label": field.name.encode()} for field in table.schema}
+    fields = [field.with_metadata(kept[field.name]) for field in table.schema]
+    table = table.cast(pa.schema(fields, table.schema.metadata))
+    write_table(table, tmp_path / "t.arrow")
+    written = read_table(tmp_path / "t.arrow")
+    assert written.column_names == names
+    assert {field.name: field.metadata for field in written.schema} == kept
+    assert written.schema.metadata is None

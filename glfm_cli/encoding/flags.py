@@ -19,12 +19,13 @@ def flag_columns(table: pa.Table, data: Data) -> pa.Table:
 
     Raises UsageError: the table already has a column of that name.
     """
-    text = is_text_table(table)
+    text, taken = is_text_table(table), set(table.column_names)
+    columns, fields = table.columns, list(table.schema)
     for encoded in data.columns:
         if not encoded.column.completed:
             continue
         name = encoded.column.name + SUFFIX
-        if name in table.column_names:
+        if name in taken:
             raise UsageError(
                 "the table already has a column of the name that the flags need",
                 column=name,
@@ -35,5 +36,7 @@ def flag_columns(table: pa.Table, data: Data) -> pa.Table:
         if text:
             flags = flags.cast(pa.string())
             field = mark_written_type(pa.field(name, pa.string()), "int8")
-        table = table.append_column(field, flags)
-    return table
+        columns.append(flags)
+        fields.append(field)
+        taken.add(name)
+    return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))

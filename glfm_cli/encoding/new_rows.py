@@ -215,14 +215,15 @@ def with_types(table: pa.Table, learnt: Sequence[LearntColumn]) -> pa.Table:
 
     pandas and others write a column without a type, or as NaN, when all of its cells are missing.
     """
-    columns = {known.column.name: known for known in learnt}
-    for index, field in enumerate(table.schema):
-        known = columns.get(field.name)
-        if known is not None and _is_untyped(table.column(index), known):
+    every = {known.column.name: known for known in learnt}
+    columns, fields = table.columns, list(table.schema)
+    for index, field in enumerate(fields):
+        known = every.get(field.name)
+        if known is not None and _is_untyped(columns[index], known):
             kind = _kind_of(known)
-            empty = pa.nulls(table.num_rows, kind)
-            table = table.set_column(index, field.with_type(kind), empty)
-    return table
+            columns[index] = pa.chunked_array([pa.nulls(table.num_rows, kind)])
+            fields[index] = field.with_type(kind)
+    return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 def _is_untyped(cells: pa.ChunkedArray, known: LearntColumn) -> bool:

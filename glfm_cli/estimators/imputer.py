@@ -213,8 +213,10 @@ class GlfmImputer(WithOutput, WithParameters):
         """Return a completed table, and its indicators, as what it was given as."""
         table = completion.table
         empty = _empty_cells(table, completion.data) if self._indicated else {}
-        for name in self._indicated:
-            table = table.append_column(INDICATOR + name, [empty[name]])
+        if self._indicated:
+            added = pa.table({INDICATOR + name: empty[name] for name in self._indicated})
+            columns, fields = [*table.columns, *added.columns], [*table.schema, *added.schema]
+            table = pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
         chosen = self._output
         if chosen == "polars":
             return importlib.import_module(chosen).from_arrow(table)

@@ -41,12 +41,15 @@ def computable(values: pa.Array) -> pa.Array:
 
 def computable_table(table: pa.Table) -> pa.Table:
     """Return a table whose columns have computable types; metadata are kept."""
-    for i, (field, column) in enumerate(zip(table.schema, table.columns, strict=True)):
-        kind = computable_type(field.type)
+    kinds = [computable_type(field.type) for field in table.schema]
+    if kinds == table.schema.types:
+        return table
+    columns, fields = table.columns, list(table.schema)
+    for i, (field, column, kind) in enumerate(zip(fields, columns, kinds, strict=True)):
         if kind != field.type:
             chunks = [computable(chunk) for chunk in column.chunks]
-            table = table.set_column(i, field.with_type(kind), pa.chunked_array(chunks, kind))
-    return table
+            columns[i], fields[i] = pa.chunked_array(chunks, kind), field.with_type(kind)
+    return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 def in_type(values: pa.Array, kind: pa.DataType) -> pa.Array:

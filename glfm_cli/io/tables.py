@@ -302,20 +302,24 @@ def _typed(table: pa.Table) -> pa.Table:
     """Return a table of text as one for Parquet: marked columns as numbers, empty cells null."""
     if not is_text_table(table):
         return table
-    for i, field in enumerate(table.schema):
-        if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
-            continue
-        metadata = dict(field.metadata or {})
-        requested = metadata.pop(WRITTEN_TYPE_KEY, None)
-        text = table.column(i)
-        trimmed = pc.utf8_trim_whitespace(text)
-        if requested is None:
-            values = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, text.type), text)
-        else:
-            # What is no number here is a code for a missing value.
-            kind, numerals = written_type(requested)
-            values = numerals.read(trimmed).plain.cast(pa.float64()).cast(kind)
-        table = table.set_column(i, pa.field(field.name, values.type, metadata=metadata), values)
+    parts = [_typed_column(*one) for one in zip(table.schema, table.columns, strict=True)]
     metadata = dict(table.schema.metadata or {})
     metadata.pop(METADATA_KEY, None)
-    return table.replace_schema_metadata(metadata or None)
+    schema = pa.schema([field for field, _ in parts], metadata=metadata or None)
+    return pa.Table.from_arrays([values for _, values in parts], schema=schema)
+
+
+def _typed_column(field: pa.Field, text: pa.ChunkedArray) -> tuple[pa.Field, pa.ChunkedArray]:
+    """Return a column for Parquet, as `_typed` does."""
+    if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+        return field, text
+    metadata = dict(field.metadata or {})
+    requested = metadata.pop(WRITTEN_TYPE_KEY, None)
+    trimmed = pc.utf8_trim_whitespace(text)
+    if requested is None:
+        values = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, text.type), text)
+    else:
+        # What is no number here is a code for a missing value.
+        kind, numerals = written_type(requested)
+        values = numerals.read(trimmed).plain.cast(pa.float64()).cast(kind)
+    return pa.field(field.name, values.type, metadata=metadata), values
