@@ -177,7 +177,7 @@ def test_a_dry_run_counts_the_draws_of_all_rows() -> None:
     table, n = make(40_000), 40_000
     groups = Sampling(model="forest", **SHORT), Saving(), MatrixOptions()
     plans = [
-        plan_imputation(one, SCHEMA, (*groups, rows), Files()).to_dict()["megabytes"]
+        plan_imputation(one, SCHEMA, (*groups, rows), Files()).costs()["megabytes"]
         for one, rows in ((table, Scaling(100)), (table.slice(0, 100), Scaling()))
     ]
     n_draws, D = SHORT["chains"] * SHORT["draws"], len(TYPES)

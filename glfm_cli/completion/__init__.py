@@ -1,7 +1,7 @@
 """Complete a table, or a matrix given as triplets: every missing cell, with its uncertainty."""
 
 from glfm_cli.completion.complete import Filling, complete
-from glfm_cli.completion.cost import estimate_cost
+from glfm_cli.completion.cost import estimate_cost, with_process
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.impute import FitLike, impute, plan_imputation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from glfm_cli.completion.session import Session
 from glfm_cli.encoding import Data
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.memory import memory_in_use
 from glfm_cli.inference.pace import Pace
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.options import Sampling
@@ -25,7 +27,8 @@ def estimate_cost(session: Session) -> dict[str, Any]:
     Of a new run also what each effort is, and its seconds.
     The time is that of a few sweeps of one chain, and of hiding cells from it once, measured now;
     features that are yet to come are not in it, nor predictions. Where there may be more chains,
-    that of all of them, too. The memory is counted from the sizes of state and draws.
+    that of all of them, too. The memory is counted from the sizes of state and draws, of all
+    the chains that there may be; what the process has already is not in it.
     """
     data, plan, problem = session.data, session.plan, session.problem
     threads = session.sampling.threads or available_threads()
@@ -39,9 +42,11 @@ def estimate_cost(session: Session) -> dict[str, Any]:
     else:
         sizes, cells = data.sizes(), problem.xs[0].shape[0]
         state = CELL_BYTES * cells + pace.draw_bytes
-    kept = plan.chains * plan.draws * pace.draw_bytes
+    all_chains = plan.with_most_chains()
+    kept = all_chains.chains * all_chains.draws * pace.draw_bytes
+    kept *= 2 if pace.per_chain else 1  # draws without the hidden cells
     at_once = min(threads, plan.chains)
-    most = pace.seconds(plan.with_most_chains(), threads)
+    most = pace.seconds(all_chains, threads)
     efforts = {} if session.saving.resume else _efforts(session, pace, threads)
     return {
         **sizes,
@@ -56,6 +61,14 @@ def estimate_cost(session: Session) -> dict[str, Any]:
         "megabytes": (at_once * state + kept + 8 * cells) / 2**20,
         **({"efforts": efforts} if efforts else {}),
     }
+
+
+def with_process(costs: dict[str, Any]) -> dict[str, Any]:
+    """Return costs in which the memory, if it is told, is that of the whole process."""
+    if "megabytes" not in costs:
+        return costs
+    now = memory_in_use() / 1024
+    return costs | {"megabytes": costs["megabytes"] + (0.0 if math.isnan(now) else now)}
 
 
 CELL_BYTES = 60  # of the state of a chain, for each observed cell of a matrix

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from glfm_cli.completion.batches import BatchedImputation, plan_batches
 from glfm_cli.completion.complete import Filling, complete
-from glfm_cli.completion.cost import estimate_cost, missing_cells
+from glfm_cli.completion.cost import estimate_cost, missing_cells, with_process
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.folding_cost import of_fit, of_session, with_folding
@@ -153,6 +153,10 @@ class Imputation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
+        return with_process(self.costs())
+
+    def costs(self) -> dict[str, Any]:
+        """Return what would be done, with the memory beside what the process has already."""
         data, task = self.data, self.task
         if isinstance(task, Session) and not self.needless:
             costs = estimate_cost(task)

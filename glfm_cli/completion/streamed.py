@@ -13,7 +13,7 @@ from typing import Any
 
 from glfm_cli.completion.batches import BatchedCompletion, BatchedImputation
 from glfm_cli.completion.complete import Filling
-from glfm_cli.completion.cost import estimate_cost
+from glfm_cli.completion.cost import estimate_cost, with_process
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.folding_cost import of_session, with_folding
 from glfm_cli.completion.kept import Kept
@@ -62,7 +62,7 @@ class StreamedImputation:
         # Cells are counted as they are read, those of the rows that are learnt from say nothing.
         sizes = {name: n for name, n in costs.items() if name not in ("cells_to_complete", "gaps")}
         folding = of_session(self.session, data, self.n_rows, self.how.threads)
-        return with_folding(sizes | learnt, folding, learnt["rows_in_a_batch"])
+        return with_process(with_folding(sizes | learnt, folding, learnt["rows_in_a_batch"]))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_SELF = Path("/proc/self")
+from glfm_cli.inference.memory import SELF, memory_of, peak_memory
 
 
 @dataclass
@@ -54,36 +54,17 @@ def _give_back() -> None:
 def _reset() -> float:
     """Forget the high-water mark where that can be done; return the memory in use, kilobytes."""
     try:
-        (_SELF / "clear_refs").write_text("5")
-        return _status(_SELF)["VmRSS"]
+        (SELF / "clear_refs").write_text("5")
+        return memory_of(SELF)["VmRSS"]
     except (OSError, KeyError):
         return _high_water()
 
 
 def _high_water() -> float:
     try:
-        return _status(_SELF)["VmHWM"]
+        return memory_of(SELF)["VmHWM"]
     except (OSError, KeyError):
-        return _usage()
-
-
-def _usage() -> float:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return float("nan")
-    peak = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    return peak / 1024 if os.uname().sysname == "Darwin" else peak
-
-
-def _status(folder: Path) -> dict[str, float]:
-    """Return the memory lines of a process's status, kilobytes."""
-    found = {}
-    for line in (folder / "status").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if value.strip().endswith(" kB"):
-            found[name] = float(value.split()[0])
-    return found
+        return peak_memory()
 
 
 def group_memory(group: int) -> float:
@@ -96,7 +77,7 @@ def group_memory(group: int) -> float:
     for entry in folders:
         try:
             if os.getpgid(int(entry)) == group:
-                total += _status(Path("/proc") / entry).get("VmRSS", 0.0)
+                total += memory_of(Path("/proc") / entry).get("VmRSS", 0.0)
         except (OSError, ValueError):
             continue  # it has ended meanwhile
     return total

@@ -292,7 +292,7 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be_done(run: Here, tmp_pat
     assert plan["gaps"]["income"] == 87
     assert plan["seconds"] > 0
     assert "most_seconds" not in plan
-    assert plan["megabytes"] > 0
+    assert plan["megabytes"] > (0 if sys.platform == "win32" else 50), "of the whole process"
 
 
 def test_a_dry_run_names_no_more_than_a_hundred_columns() -> None:
