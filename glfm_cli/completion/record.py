@@ -17,6 +17,7 @@ from glfm_cli.completion.result import Completion
 from glfm_cli.completion.session import Session
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io import atomic_write
+from glfm_cli.io.location import locate
 from glfm_cli.store import versions
 
 FORMAT = 1
@@ -90,11 +91,12 @@ def save_record(record: Mapping[str, Any], path: str | os.PathLike[str]) -> None
 
 
 def _hash_of_file(file: str | None) -> str | None:
-    """Return the SHA-256 of a file's bytes; None for a stream, and for what is no file."""
-    if file is None or not Path(file).is_file():
+    """Return the SHA-256 of a file's bytes, whichever of its tables is meant; None of no file."""
+    path = None if file is None else locate(file).path
+    if path is None or not Path(path).is_file():
         return None
     digest = hashlib.sha256()
-    with open(file, "rb") as stream:
+    with open(path, "rb") as stream:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()

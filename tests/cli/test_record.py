@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,22 @@ def test_a_record_of_streams_names_no_hash(
     record = json.loads(Path("r.json").read_text())
     assert record["outputs"] == {}
     assert record["stopped"] is None
+
+
+def test_a_table_of_a_store_is_known_by_the_bytes_of_the_store(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = sqlite3.connect("store.db")
+    store.execute("create table visits (a real, b real)")
+    store.executemany("insert into visits values (?, ?)", [(i, i % 7 or None) for i in range(20)])
+    store.commit()
+    store.close()
+    place = "sqlite:store.db?table=visits"
+    said = here("impute", place, "--types", "auto", *PLAN, "-o", "out.csv", "--record", "r.json")
+    assert said.status == 0, said.stderr
+    record = json.loads(Path("r.json").read_text())
+    assert record["table"]["sha256"] == sha256(Path("store.db"))
 
 
 def test_a_run_in_parts_adds_up_its_seconds(
