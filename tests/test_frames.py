@@ -240,6 +240,20 @@ def test_words_under_a_mask_are_missing() -> None:
     assert table_of(data).to_pydict() == {"x0": ["a", None, "a"], "x1": [1, 2, None]}
 
 
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+def test_times_in_a_matrix_are_times(unit: str) -> None:
+    for name, kind in (("datetime64", pa.timestamp), ("timedelta64", pa.duration)):
+        data = np.array([[1, 2], [3, 4], [5, 6]]).astype(f"{name}[{unit}]")
+        gone = data.copy()
+        gone[1, 1] = "NaT"
+        mask = np.ma.masked_array(data, mask=np.isnat(gone))
+        for table in (table_of(gone), table_of(mask)):
+            assert set(table.schema.types) == {kind("ns" if unit == "ns" else "us")}
+            assert [column.null_count for column in table.columns] == [0, 1]
+            seen = table["x0"].to_numpy().astype(data.dtype)
+            assert np.array_equal(seen, data[:, 0])
+
+
 def test_a_sparse_column_is_completed_as_one(seed: int) -> None:
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(seed)

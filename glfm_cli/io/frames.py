@@ -14,6 +14,8 @@ from glfm_cli.errors import TableError, UsageError
 
 _OBJECTS = pa.opaque(pa.string(), "object", "pandas")  # of several types, or of none of Arrow's
 
+_FINE = ("ns", "ps", "fs", "as")  # units of time that Python has no objects of
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AsGiven:
@@ -130,7 +132,7 @@ def _is_column(data: Any) -> bool:
 
 
 def _unmasked(data: Any) -> np.ndarray:
-    """Return rows as a plain array; cells under a mask become NaN, or None in one of objects.
+    """Return rows as a plain array; cells under a mask become NaN, NaT, or None among objects.
 
     Raises UsageError: the rows are not equally long, or numbers are complex.
     """
@@ -142,14 +144,19 @@ def _unmasked(data: Any) -> np.ndarray:
         raise UsageError("the data", value="complex numbers", expected="real ones")
     if not isinstance(data, np.ma.MaskedArray) or not np.ma.is_masked(data):
         return matrix
-    numbers = _is_numeric(matrix.dtype)
-    matrix = matrix.astype(np.float64 if numbers else object)
-    matrix[np.ma.getmaskarray(data)] = np.nan if numbers else None
+    missing: Any
+    if _is_numeric(matrix.dtype):
+        matrix, missing = matrix.astype(np.float64), np.nan
+    elif matrix.dtype.kind in "mM":
+        matrix, missing = matrix.copy(), np.array("NaT", matrix.dtype)
+    else:
+        matrix, missing = matrix.astype(object), None
+    matrix[np.ma.getmaskarray(data)] = missing
     return matrix
 
 
 def _is_numeric(kind: np.dtype) -> bool:
-    return np.issubdtype(kind, np.number) or np.issubdtype(kind, np.bool_)
+    return kind.kind in "biuf"
 
 
 def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
@@ -166,12 +173,18 @@ def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
         return table_of_numbers(matrix)
     columns = []
     for j, column in enumerate(matrix.T):
-        cells = [None if x is None or x != x else x for x in column.tolist()]
         try:
-            columns.append(pa.array(cells))
+            columns.append(pa.array(_cells(column)))
         except (pa.ArrowInvalid, pa.ArrowTypeError):
             raise TableError("the column holds values of several types", column=f"x{j}") from None
     return pa.table(columns, names=[f"x{j}" for j in range(len(columns))])
+
+
+def _cells(column: np.ndarray) -> Any:
+    """Return the cells of a column that are no numbers as Arrow takes them, None where missing."""
+    if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] in _FINE:
+        return column.astype(f"{column.dtype.kind}8[ns]")  # their list would be of counts
+    return [None if x is None or x != x else x for x in column.tolist()]
 
 
 def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
