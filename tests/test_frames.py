@@ -15,7 +15,7 @@ import pytest
 
 import glfm_cli
 from glfm_cli import compare_tables, impute
-from glfm_cli.errors import GlfmError
+from glfm_cli.errors import GlfmError, TableError
 from glfm_cli.estimators import GlfmClassifier, GlfmImputer
 from glfm_cli.io.frames import table_like, table_of
 
@@ -238,6 +238,39 @@ def test_words_under_a_mask_are_missing() -> None:
     words = np.array([["a", 1], ["b", 2], ["a", 3]], dtype=object)
     data = np.ma.masked_array(words, mask=[[0, 0], [1, 0], [0, 1]])
     assert table_of(data).to_pydict() == {"x0": ["a", None, "a"], "x1": [1, 2, None]}
+
+
+def test_rows_in_a_list_keep_their_numbers() -> None:
+    rows = [["x", 1.5, 3], [np.nan, 2, None], ["y", np.nan, 4]]
+    expected = {"x0": ["x", None, "y"], "x1": [1.5, 2.0, None], "x2": [3, None, 4]}
+    assert table_of(rows).to_pydict() == expected
+    two = [row[:2] for row in rows]
+    assert table_of(two).to_pydict() == {name: expected[name] for name in ("x0", "x1")}
+    filled = GlfmImputer(random_state=3, **SHORT).fit_transform(two * 9)
+    assert set(filled[:, 0]) == {"x", "y"}
+    assert [row[1] for row in filled[:2]] == [1.5, 2.0]
+
+
+def test_na_of_pandas_in_a_matrix_is_missing() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": [1, None, 3], "t": ["a", "b", None]}).convert_dtypes()
+    found = table_of(frame.to_numpy(dtype=object))
+    assert found.to_pydict() == {"x0": [1, None, 3], "x1": ["a", "b", None]}
+
+
+@pytest.mark.parametrize(
+    ("cell", "what"), [(2**70, "64 bits"), ("a\ud800", "half a letter")], ids=["number", "text"]
+)
+def test_what_no_table_holds_is_an_error_with_its_column(cell: Any, what: str) -> None:
+    with pytest.raises(TableError, match=f"column 'x1': .*{what}"):
+        table_of(np.array([[1, cell], [2, cell]], dtype=object))
+
+
+def test_large_whole_numbers_of_a_frame_stay_objects() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": [2**70, 1] * 10, "x": [1.0, None] * 10})
+    done = impute(frame, {"columns": {"id": {"role": "ignore"}, "x": "real"}}, **SHORT)
+    assert done.output["id"].tolist() == frame["id"].tolist()
 
 
 @pytest.mark.parametrize("unit", ["ns", "us", "s"])

@@ -110,7 +110,7 @@ def _column(series: Any) -> pa.ChunkedArray:
         series = series.cat.rename_categories(list(texts))
     try:
         array = pa.Array.from_pandas(series)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         # Nothing is known of such objects but how they show; `frame_like` keeps them themselves.
         pairs = zip(series.tolist(), series.isna(), strict=True)
         shown = [None if missing else str(value) for value, missing in pairs]
@@ -140,6 +140,8 @@ def _unmasked(data: Any) -> np.ndarray:
         matrix = np.asarray(data)
     except ValueError:  # rows of several lengths
         raise UsageError("the data", value="rows of several lengths", expected="a matrix") from None
+    if isinstance(data, list) and matrix.dtype.kind in "SU":  # which makes texts of numbers too
+        matrix = np.array(data, dtype=object)
     if np.iscomplexobj(matrix):
         raise UsageError("the data", value="complex numbers", expected="real ones")
     if not isinstance(data, np.ma.MaskedArray) or not np.ma.is_masked(data):
@@ -175,6 +177,11 @@ def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
     for j, column in enumerate(matrix.T):
         try:
             columns.append(pa.array(_cells(column)))
+        except OverflowError:
+            message = "the column holds a whole number of more than 64 bits"
+            raise TableError(message, column=f"x{j}") from None
+        except UnicodeError:
+            raise TableError("the column holds a text with half a letter", column=f"x{j}") from None
         except (pa.ArrowInvalid, pa.ArrowTypeError):
             raise TableError("the column holds values of several types", column=f"x{j}") from None
     return pa.table(columns, names=[f"x{j}" for j in range(len(columns))])
@@ -184,7 +191,12 @@ def _cells(column: np.ndarray) -> Any:
     """Return the cells of a column that are no numbers as Arrow takes them, None where missing."""
     if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] in _FINE:
         return column.astype(f"{column.dtype.kind}8[ns]")  # their list would be of counts
-    return [None if x is None or x != x else x for x in column.tolist()]
+    return [None if x is None or _is_na(x) or x != x else x for x in column.tolist()]
+
+
+def _is_na(cell: Any) -> bool:
+    """Return whether a cell is the `NA` of pandas, which says neither yes nor no to comparisons."""
+    return type(cell).__name__ == "NAType"
 
 
 def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
