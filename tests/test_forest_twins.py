@@ -290,6 +290,13 @@ def test_joint_draws_of_twins_agree(drawn: ForestDraw) -> None:
     assert np.std(again[0]) > 0.5
 
 
+def test_joint_draws_of_twins_are_as_wide_as_their_law(drawn: ForestDraw) -> None:
+    """From what was drawn of the other, each of one kept draw would hardly move."""
+    rng, (_, sd) = np.random.default_rng(0), normal(drawn, 0)
+    z = np.array([drawn.again(np.arange(30), rng).z[0] for _ in range(40)])
+    assert np.mean(np.std(z, axis=0)) == pytest.approx(np.mean(sd[:30]), rel=0.3)
+
+
 def test_new_rows_that_have_neither_are_drawn_by_their_joint_law(drawn: ForestDraw) -> None:
     x = np.concatenate([np.linspace(-2.0, -0.5, 200), np.linspace(0.5, 2.0, 200)])
     slope, middle, left = line_of(drawn)

@@ -112,10 +112,19 @@ class ForestDraw:
     def again(self, rows: Array, rng: np.random.Generator) -> ForestDraw:
         """Return that of some rows, each missing cell drawn once more from its law, in turn.
 
-        That is its law given all others as they were drawn, twins among them.
+        That is its law given all others as they were drawn, twins among them; where a row has none
+        of these, all are drawn from one donor before.
         """
         z, known = self.z.take(rows, axis=1), self.known.take(rows, axis=1)
         new = replace(self, z=z, known=known, own=self.own[rows])
+        left = known == 0
+        for d in np.flatnonzero(left.any(axis=1)).tolist():
+            at = np.flatnonzero(self.alone.rows(d, known) & left[d])
+            group = np.append(d, self.alone.twins[d])
+            if at.size:
+                by = self.donors, self.alone.trees, d, self.alone.lines
+                draw_group(z, self.kinds, d, group, at, *by, rng)
+            left[np.ix_(group, at)] = False
         for d in np.flatnonzero((known == 0).any(axis=1)).tolist():
             at = np.flatnonzero(known[d] == 0)
             z[d][at] = _sample(ForestLaw(new, at).given_all(d, at), float(self.kinds.atom[d]), rng)

@@ -14,6 +14,7 @@ from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells
 from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
 from glfm_cli.latent.forest.lines import STEP_ROWS, Lines, may_have
+from glfm_cli.latent.forest.sums import with_sums
 from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled, targets
 from glfm_cli.latent.forest.twins import Alone, draw_together, twins_of
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
@@ -32,7 +33,7 @@ class ForestState:
     least, linear : (D,) int64 and uint8, members of a leaf at least, and whether trees are grown on
         what a line leaves over; what the settings leave open is found once the cells are no more
         those of the start
-    twins : by column, those that nearly say the same
+    twins : by column, those that nearly say the same, or say it together
     key : of the trees of a draw that is kept now
     kept : that draw, once it was asked for
     """
@@ -226,7 +227,10 @@ class Forest:
         z = cells_of(problem.links, problem.xs, kinds)
         seen, ends = (~np.isnan(z)).astype(np.uint8), ends_of(problem.links, problem.xs)
         least = np.full(len(z), config.least or USUAL, dtype=np.int64)
-        linear, twins = np.zeros(len(z), dtype=np.uint8), twins_of(z, seen, kinds, config.together)
+        linear = np.zeros(len(z), dtype=np.uint8)
+        twins = with_sums(
+            twins_of(z, seen, kinds, config.together), z, seen, kinds, config.together
+        )
         return ForestState(kinds, config, z, seen, ends, 0, 0, least, linear, twins, 0)
 
 

@@ -23,6 +23,7 @@ from glfm_cli.latent.model import take
 
 NOBODY = np.empty(0, dtype=np.intp)
 ROWS = 4_000  # by which twins are found, at most,
+LEAST = 10  # members of a leaf at least, of trees that know no twins: these told most of a cell
 FEWEST = 20  # and at least so many that have both
 
 
@@ -103,6 +104,7 @@ class Alone:
         without = [twins[d] for d in straight]
         lines = Lines.fit(z, seen, kinds, straight, rng, without=without)
         there = np.where(np.isin(np.arange(D), has)[:, None], seen, 0).astype(np.uint8)
+        least = np.maximum(least, LEAST)
         size = n_trees, left_out
         trees = grow(z, there, kinds, range(D), *size, least, config, rng, lines, twins)
         return cls(twins, scaled(trees, z, there, kinds, config.prior, lines), lines)
@@ -168,6 +170,7 @@ def draw_together(
         return
     has = group[linear[group] != 0].tolist()
     lines = Lines.fit(z, seen, kinds, has, rng, without=[group] * len(has), most=STEP_ROWS)
+    least = np.maximum(least, LEAST)
     trees = grow(z, seen, kinds, [d], config.moving, 0, least, config, rng, lines, [twins])
     draw_group(z, kinds, d, group, rows, z, trees, 0, lines, rng)
 
