@@ -259,9 +259,17 @@ def test_meters_that_follow_the_hour_are_no_series(seed: int) -> None:
     assert weather.schema.columns[0].role is Role.TIME
 
 
-def test_times_with_several_offsets_are_named() -> None:
+def test_times_with_several_offsets_are_those_in_utc() -> None:
     times = [f"2024-03-31T{i % 24:02d}:00:00+0{1 + i % 2}:00" for i in range(ROWS)]
     column, reason = guessed("stamp", times)
+    assert (column.moment, column.format) == ("date", "%Y-%m-%dT%H:%M:%S%z")
+    assert reason.startswith("dates with several offsets, as in UTC, seen as days")
+    hours = np.datetime64("2024-10-26", "s") + np.arange(ROWS) * np.timedelta64(1, "h")
+    berlin = pa.array(hours).cast(pa.timestamp("s", "UTC")).cast(pa.timestamp("s", "Europe/Berlin"))
+    texts = [when.as_py().isoformat(" ") for when in berlin]  # as pandas writes them
+    assert len({text[-6:] for text in texts}) == 2
+    assert guessed("stamp", texts)[0].seen_as == ("days", "hour")
+    column, reason = guessed("stamp", [time.replace("+", ".5+") for time in times])
     assert column.role == Role.IGNORE
     assert reason.endswith("several offsets from UTC; write them all in one zone to model them")
 

@@ -175,6 +175,20 @@ def test_new_rows_without_a_date_are_completed_in_the_form_of_the_fit(tmp_path: 
         assert text == f"{day.day}.{day.month}.{day.year}"
 
 
+def test_times_with_offsets_are_in_utc_and_stay_as_they_are() -> None:
+    cells = [f"2024-10-27 0{i % 4}:{i:02d}:00+0{1 + i % 2}:00" for i in range(N)]
+    found = completed(cells, {"type": "date", "format": "%Y-%m-%d %H:%M:%S%z"}).to_pylist()
+    assert [text for text, gone in zip(found, MISSING, strict=True) if not gone] == [
+        text for text, gone in zip(cells, MISSING, strict=True) if not gone
+    ]
+    assert {text[-6:] for text, gone in zip(found, MISSING, strict=True) if gone} == {"+00:00"}
+    moments = Moments("date", "%Y-%m-%d %H:%M:%S%z")
+    autumn = [moments.number(f"2024-10-27 02:30:00+0{k}:00") for k in (2, 1)]
+    assert autumn[0] is not None
+    assert autumn[1] is not None
+    assert (autumn[1] - autumn[0]) * 24 == pytest.approx(1.0)
+
+
 def test_a_date_that_follows_another_by_days_is_completed_within_days(seed: int) -> None:
     rng, n = np.random.default_rng(seed), 240
     sown = np.datetime64("2022-05-01") + rng.choice([0, 365, 731], n) + rng.integers(0, 20, n)

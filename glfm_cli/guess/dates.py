@@ -85,15 +85,23 @@ def judge_dates(column: Profile) -> Verdict | None:
     other = form.replace("%d", "%x").replace("%m", "%d").replace("%x", "%m")
     swapped = form.startswith("%d") and "%m" in form and _reads(other, column)
     note = "; the day may be the month as well" if swapped else ""
+    if form.endswith("%z"):
+        note = " with several offsets, as in UTC"
     return _date(column, None if form == ISO else form, f"dates{note}")
 
 
 def _with_zone(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the format of times behind which one text always stands, such as +02:00 or Z."""
+    """Return the format of times behind which an offset from UTC stands, such as +02:00 or Z.
+
+    Where it is always the same it is no part of the time; of several it is.
+    """
     found = [_ZONED.fullmatch(text.strip()) for text in texts]
-    ends = {(one[1], one[2]) if one else None for one in found}
-    end = ends.pop() if len(ends) == 1 else None
-    return () if end is None else (f"%Y-%m-%d{end[0]}%H:%M:%S{end[1]}",)
+    ends = {one[2] if one else None for one in found}
+    between = {one[1] for one in found if one}
+    if None in ends or len(between) > 1:
+        return ()
+    end = ends.pop() if len(ends) == 1 else "%z"
+    return (f"%Y-%m-%d{between.pop()}%H:%M:%S{end}",)
 
 
 def _several(column: Profile) -> str:

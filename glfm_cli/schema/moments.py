@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import product
 from typing import Literal, get_args
 
@@ -32,7 +32,7 @@ _DURATION = re.compile(r"(\d{1,6}):([0-5]\d)(?::([0-5]\d))?")
 _PADDED = {"%d": "day", "%m": "month", "%H": "hour"}
 _NAMED = re.compile("%[aAbBp]")
 _FINER = (("%S", DAY), ("%M", 1440), ("%H", 24), ("%I", 24))  # steps a day, by the directive
-DIRECTIVES = frozenset("aAbBdmyYHIpMSj%GVu")
+DIRECTIVES = frozenset("aAbBdmyYHIpMSj%GVuz")
 _WITHIN_WEEK = re.compile("%[aAu]")
 
 
@@ -151,7 +151,7 @@ class MomentStyle:
         if self.form == UNIX:
             return str(k)
         moment = EPOCH + timedelta(seconds=k * (DAY // self.steps))
-        form = self.form.replace("%Y", f"{moment.year:04d}")
+        form = self.form.replace("%Y", f"{moment.year:04d}").replace("%z", "+00:00")
         of_week = moment.isocalendar()
         form = form.replace("%G", f"{of_week.year:04d}")
         if self.width == 1:
@@ -179,4 +179,7 @@ def _iso_format(text: str) -> str:
 
 
 def _days(moment: datetime) -> float:
+    """Return the days since 1970-01-01, of a time with an offset those in UTC."""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
     return (moment - EPOCH) / timedelta(days=1)
