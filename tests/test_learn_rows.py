@@ -182,4 +182,4 @@ def test_a_dry_run_counts_the_draws_of_all_rows() -> None:
     ]
     n_draws, D = SHORT["chains"] * SHORT["draws"], len(TYPES)
     held = n * (n_draws * (9 * D + 4) + 8 * D)
-    assert (plans[0] - plans[1]) * 2**20 == pytest.approx(held, rel=0.02)
+    assert (plans[0] - plans[1]) * 2**20 == pytest.approx(held, rel=0.03), "trees differ"
