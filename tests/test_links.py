@@ -16,7 +16,7 @@ from glfm_cli.links.expectation import Nodes, integrate_steps
 from glfm_cli.links.law import normal
 from glfm_cli.links.margins import Interpolated, Smooth
 from glfm_cli.links.shapes import Log
-from glfm_cli.schema import Column, ColumnType, Transform
+from glfm_cli.schema import Column, ColumnType, Role, Transform
 
 pytestmark = pytest.mark.kernels
 
@@ -379,6 +379,8 @@ def test_flat_columns_are_seen_by_ranks(seed: int) -> None:
     humped = np.random.default_rng(seed).normal(size=300)
     assert not isinstance(link_of(humped, REAL).margin, Interpolated)
     assert not isinstance(link_of(flat, REAL, moment="date").margin, Interpolated)
+    time = link_of(flat, REAL, moment="date", role=Role.TIME)
+    assert isinstance(time.margin, Interpolated)
 
 
 @pytest.mark.parametrize("transform", [Transform.NONE, Transform.RANK, Transform.LOG])

@@ -12,7 +12,7 @@ from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.links.censored import is_log_normal
 from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Sqrt
-from glfm_cli.schema import Column, Transform
+from glfm_cli.schema import Column, Role, Transform
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
@@ -34,13 +34,14 @@ def wants_rank(column: Column, x: Array, config: LinkConfig) -> bool:
 
     Of a flat or two-humped column a normal forecast's central half covers far less than half. Not
     so dates: those of several seasons lie in clusters, between which ranks see no gap, and a few
-    ranks beyond the end of one season are most of a year. A constant column has no scale to learn;
-    ranks keep its completions at the constant.
+    ranks beyond the end of one season are most of a year; role time is never completed. A constant
+    column has no scale to learn; ranks keep its completions at the constant.
     """
     if column.transform is not None:
         return column.transform is Transform.RANK
     constant = x.size > 1 and float(x.min()) == float(x.max())
-    flat = column.moment != "date" and margins.standard_moment(x, 4) < config.rank_kurtosis
+    completed = column.moment == "date" and column.role is not Role.TIME
+    flat = not completed and margins.standard_moment(x, 4) < config.rank_kurtosis
     return constant or flat or abs(margins.standard_moment(x, 3)) > config.rank_skewness
 
 
