@@ -133,7 +133,7 @@ def test_a_skewed_positive_column_gets_a_logarithmic_axis() -> None:
 @pytest.mark.parametrize(
     ("cells", "kind", "labels"),
     [
-        (["2020-01-05", "2020-06-30", "2020-12-20", None], "date", {"Apr", "Jul", "Oct"}),
+        (["2020-01-05", "2020-06-30", "2020-12-20", None], "date", {"May", "Sep", "2021"}),
         (["1:00", "2:30", "5:10", "6:00", None], "duration", {"3:00", "5:00"}),
         (["0:00:30", "0:01:00", "0:01:45", None], "duration", {"0:00:30", "0:01:30"}),
     ],
