@@ -60,7 +60,8 @@ CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
 FULL_SUMS, MASKS = "tests/cli/test_full_sums.py", "tests/test_evaluation_masks.py"
 LINES, TWINS = "tests/test_forest_lines.py", "tests/test_forest_twins.py"
-GAP_RUNS = "tests/test_gap_runs.py"
+GAP_RUNS, SUMS = "tests/test_gap_runs.py", "tests/test_forest_sums.py"
+LEARN_ROWS = "tests/test_learn_rows.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 RUBIN, MARGINALS = "tests/test_rubin.py", "tests/test_marginals.py"
 COUNT_CELLS = "tests/cli/test_impute_counts.py"
@@ -1418,6 +1419,60 @@ MUTANTS = {
         "1.0 - left * (n[:, first] - 1.0) / np.maximum(n[:, first] - of.size, 1.0)",
         "1.0 - left",
         TWINS,
+    ),
+    "sums that leave as much as twins may": Mutant(
+        "latent/forest/sums.py", "(1.0 - share) / CLOSER", "(1.0 - share) * CLOSER", SUMS
+    ),
+    "a covariance swept without its pivot": Mutant(
+        "latent/forest/sums.py",
+        "C -= np.outer(C[:, j], C[j]) / C[j, j]",
+        "C -= np.outer(C[:, j], C[j])",
+        SUMS,
+    ),
+    "a part of a sum that says itself": Mutant(
+        "latent/forest/sums.py", "own[[i, *few]] = 0.0", "own[[*few]] = 0.0", SUMS
+    ),
+    "parts that any row lacks": Mutant(
+        "latent/forest/sums.py",
+        "few[lacking[:, int(np.argmax(n_rows))]]",
+        "few[lacking.any(axis=1)]",
+        SUMS,
+    ),
+    "parts that rows with the column lack": Mutant(
+        "latent/forest/sums.py", "~seen[few][:, ~there]", "~seen[few][:, there]", SUMS
+    ),
+    "what is left of a sum in its unit": Mutant(
+        "latent/forest/sums.py", "<= most_left * spread", "<= most_left", SUMS
+    ),
+    "parts that are not needed": Mutant(
+        "latent/forest/sums.py",
+        "if rest and _explain(x, known, i, rest, most_left):",
+        "if False:",
+        SUMS,
+    ),
+    "sums before twins": Mutant(
+        "latent/forest/sums.py", "if twins[d].size or seen[d].all():", "if seen[d].all():", SUMS
+    ),
+    "correlations by squared scales": Mutant(
+        "latent/forest/sums.py", "np.sqrt(np.maximum(square * square.T, 1e-300))", "square", SUMS
+    ),
+    "sums by few rows": Mutant(
+        "latent/forest/sums.py", "if rows.sum() < FEWEST:", "if rows.sum() < 1:", SUMS
+    ),
+    "forecasts of twins scaled by cells with twins": Mutant(
+        "latent/forest/model.py",
+        "state.kinds, config.prior, lines, told)",
+        "state.kinds, config.prior, lines)",
+        TWINS,
+    ),
+    "flat dates seen by ranks": Mutant(
+        "links/choice.py", "flat = not completed and ", "flat = ", MARGINS
+    ),
+    "Newton's steps that are not halved": Mutant(
+        FAMILIES, "step = 0.5 * step", "break", ANALYSIS_LAWS
+    ),
+    "draws that correct forecasts left out of memory": Mutant(
+        "completion/cost.py", "kept *= 2 if pace.per_chain else 1", "kept *= 1", LEARN_ROWS
     ),
     "twins drawn by each other": Mutant(
         "latent/forest/twins.py", "without=[group] * len(has)", "without=None", TWINS

@@ -55,19 +55,30 @@ def test_what_rows_lack_most_often_counts(seed: int) -> None:
 
 def test_where_one_column_alone_is_a_twin_no_others_are(seed: int) -> None:
     z, seen = parts(seed)
-    z[4] = z[0] + 0.1 * z[3]
+    z[4] = z[0] + 0.4 * z[3]
     seen[:, :60] = False
     assert found(z, seen)[0] == [4]
     assert found(z, seen, share=1.0) == [[]] * 5
 
 
-@pytest.mark.parametrize(("noise", "said"), [(0.1, [1, 2]), (1.0, [])])
-def test_columns_that_leave_much_say_nothing(seed: int, noise: float, said: list[int]) -> None:
+@pytest.mark.parametrize(("noise", "unit", "said"), [(0.1, 100.0, [1, 2]), (1.0, 0.01, [])])
+def test_columns_that_leave_much_say_nothing(
+    seed: int, noise: float, unit: float, said: list[int]
+) -> None:
     z, seen = parts(seed)
     z[2] += noise * z[3]
     z[3] = np.random.default_rng(seed + 1).standard_normal(N)
     seen[:3, :60] = False
-    assert found(z, seen)[0] == said
+    assert found(unit * z, seen)[0] == said
+
+
+def test_a_column_that_the_others_need_not_is_none_of_them(seed: int) -> None:
+    """It explains most at first, and nothing beside those that come after it."""
+    z, seen = parts(seed)
+    z[4] = z[2] + 0.9 * z[3]
+    z[3] = np.random.default_rng(seed + 1).standard_normal(N)
+    seen[:, :60] = False
+    assert found(z, seen)[2] == [0, 1]
 
 
 def test_levels_are_no_parts_and_few_rows_tell_nothing(seed: int) -> None:
@@ -75,7 +86,9 @@ def test_levels_are_no_parts_and_few_rows_tell_nothing(seed: int) -> None:
     z, seen = z[:3], seen[:3]
     seen[:, :60] = False
     assert found(z, seen, levels=3)[:2] == [[], []]
-    seen[2, 79:] = False  # 19 rows have all
+    for d in range(3):  # 19 rows have all, many have two
+        seen[d, 79 + 100 * d : 179 + 100 * d] = False
+    seen[:, 379:] = False
     assert found(z, seen) == [[]] * 3
 
 

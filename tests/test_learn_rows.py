@@ -172,6 +172,20 @@ def test_a_wrong_number_of_rows_is_one_clear_error(value: object) -> None:
         impute(make(20), SCHEMA, learn_rows=value)
 
 
+def test_a_dry_run_counts_the_draws_that_correct_forecasts() -> None:
+    """They are as many as those that are kept, which most of the memory is."""
+    table, short = make(2_000), {**SHORT, "warmup": 2, "draws": 60}
+    groups = Saving(), MatrixOptions(), Scaling()
+    with_them, without = (
+        plan_imputation(
+            table, SCHEMA,
+            (Sampling(model="forest", settings={"recalibrate": yes}, **short), *groups), Files(),
+        ).costs()["megabytes"]
+        for yes in (True, False)
+    )  # fmt: skip
+    assert with_them / without == pytest.approx(2.0, rel=0.1)
+
+
 def test_a_dry_run_counts_the_draws_of_all_rows() -> None:
     """Of each the forest holds cells of 8 bytes, which are known, and a number of the row."""
     table, n = make(40_000), 40_000

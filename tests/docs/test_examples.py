@@ -26,7 +26,7 @@ SAMPLED |= {"p_no", "p_perhaps", "p_yes", "log_score"}
 SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
 _OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 SHORT_OPTIONS = {
-    "*--fit*": "",
+    "*--fit*|*--compare*": "",
     "*'--model clgp'*": "--chains 2 --set iterations=5 --set dimensions=2 --set inducing=8",
     "*'--model cnpf'*|*'--methods cnpf'*": "--chains 1 --set passes=8",
     "*'--multiple 2 '*": "--chains 2 --warmup 4 --draws 4",  # too few to recalibrate forecasts by
