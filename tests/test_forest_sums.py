@@ -10,7 +10,7 @@ from glfm_cli import impute
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.sums import with_sums
-from glfm_cli.latent.forest.twins import twins_of
+from glfm_cli.latent.forest.twins import ROWS, twins_of
 
 pytestmark = pytest.mark.kernels
 N = 400
@@ -89,6 +89,16 @@ def test_levels_are_no_parts_and_few_rows_tell_nothing(seed: int) -> None:
     for d in range(3):  # 19 rows have all, many have two
         seen[d, 79 + 100 * d : 179 + 100 * d] = False
     seen[:, 379:] = False
+    assert found(z, seen) == [[]] * 3
+
+
+def test_a_column_may_be_seen_beside_the_rows_that_are_looked_at_alone(seed: int) -> None:
+    """Of many rows some are looked at, every second here."""
+    n = ROWS + 2
+    z = np.random.default_rng(seed).standard_normal((3, n))
+    seen = np.ones((3, n), dtype=bool)
+    seen[:, :60] = False
+    seen[2] = np.arange(n) == 1
     assert found(z, seen) == [[]] * 3
 
 

@@ -60,8 +60,8 @@ def _lacked(there: Array, seen: Array, few: Array) -> Array:
 
 def _correlations(x: Array, known: Array) -> Array:
     """Return (p, p), each of the rows that have both; 0 where these are few."""
-    n = known.sum(axis=1)
-    middle = np.where(known, x, 0.0).sum(axis=1) / n
+    n = known.sum(axis=1)  # 0 of a column that none of these rows has
+    middle = np.where(known, x, 0.0).sum(axis=1) / np.maximum(n, 1)
     x = np.where(known, x - middle[:, None], 0.0)
     there = known.astype(np.float64)
     both, product = there @ there.T, x @ x.T
