@@ -1,12 +1,13 @@
 """What learning on a sample of the rows costs in error, and saves in time.
 
-    python benchmarks/large_tables.py TABLE TYPES [--learn 5000 10000 all] [--chains 2] [--seed 0]
+    python benchmarks/large_tables.py TABLE TYPES [--learn 5000 10000 all] [--model auto]
 
 30 % of the observed cells are hidden. The table is completed with each number of rows to learn
 from. Printed, a line each: the error of the hidden cells, as in docs/measured (root mean square
 error over the column's range, share of wrong labels, rank distance over the levels less one; mean
 over columns), the share of numbers inside their 95 % intervals, and seconds of processor time from
-table to table. `--rows N` takes N rows of the table first; `--draws-folded N` that many draws.
+table to table. `--rows N` takes N rows of the table first, `--draws-folded N` that many draws;
+`--model`, `--effort` and `--chains` are those of `glfm impute`, `--seed` hides the cells, too.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def main() -> None:
     parser.add_argument("types", type=Path)
     parser.add_argument("--learn", nargs="+", default=["5000", "10000", "all"])
     parser.add_argument("--rows", type=int, help="at most so many rows of the table")
-    parser.add_argument("--chains", type=int, default=2)
+    parser.add_argument("--model", default="auto")
+    parser.add_argument("--effort")
+    parser.add_argument("--chains", type=int)
     parser.add_argument("--draws-folded", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
@@ -81,7 +84,8 @@ def main() -> None:
         found = impute(
             gappy,
             schema,
-            model="glfm",
+            model=options.model,
+            effort=options.effort,
             chains=options.chains,
             seed=options.seed,
             threads=options.threads,
@@ -98,7 +102,8 @@ def main() -> None:
                 low, _, high = part.marginal.quantiles[at].T
                 inside.append(np.mean((column.x[rows] >= low) & (column.x[rows] <= high)))
         line = {"table": options.table.name, "rows": data.n_rows, "seed": options.seed}
-        line |= {"chains": options.chains, "learn": learn, "draws": new_rows.DRAWS}
+        line |= {"model": options.model, "effort": options.effort, "chains": options.chains}
+        line |= {"learn": learn, "draws": new_rows.DRAWS}
         line |= {"error": round(float(np.mean(errors)), 5), "cpu": round(seconds, 1)}
         line |= {"inside": round(float(np.mean(inside)), 4) if inside else None}
         print(json.dumps(line), flush=True)
