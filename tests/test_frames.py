@@ -234,6 +234,27 @@ def test_cells_under_a_mask_are_missing(seed: int) -> None:
     assert np.abs(filled).max() < 100
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64", "masked", "list", "list with floats"])
+def test_whole_numbers_that_no_double_holds_are_refused(kind: str) -> None:
+    """A matrix of numbers is completed as doubles, which would change them."""
+    rows: list[list[Any]] = [[3, 2**53], [5, 2**60], [7, -(2**53) - 1]]
+    if kind == "uint64":
+        rows[2][1] = 2**64 - 1
+    if kind == "list with floats":
+        rows[0][0] = np.nan
+    data: Any = rows if "list" in kind else np.array(rows, "uint64" if kind == "uint64" else None)
+    if kind == "masked":
+        data = np.ma.masked_array(data, mask=[[1, 0], [0, 0], [0, 0]])
+    with pytest.raises(TableError, match=f"'x1', row 3: found {rows[2][1]}, expected") as caught:
+        table_of(data)
+    assert "data frame" in str(caught.value.hint)
+    exact = data[:2]
+    assert table_of(exact)["x1"].to_pylist() == [float(2**53), float(2**60)]
+    if kind == "masked":
+        data[2, 1] = np.ma.masked
+        assert table_of(data)["x1"].null_count == 1
+
+
 def test_words_under_a_mask_are_missing() -> None:
     words = np.array([["a", 1], ["b", 2], ["a", 3]], dtype=object)
     data = np.ma.masked_array(words, mask=[[0, 0], [1, 0], [0, 1]])

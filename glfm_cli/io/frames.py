@@ -14,6 +14,8 @@ from glfm_cli.errors import TableError, UsageError
 
 _OBJECTS = pa.opaque(pa.string(), "object", "pandas")  # of several types, or of none of Arrow's
 
+_WHOLE = 2.0**53  # up to here every integer is a double
+
 _FINE = ("ns", "ps", "fs", "as")  # units of time that Python has no objects of
 
 
@@ -134,7 +136,8 @@ def _is_column(data: Any) -> bool:
 def _unmasked(data: Any) -> np.ndarray:
     """Return rows as a plain array; cells under a mask become NaN, NaT, or None among objects.
 
-    Raises UsageError: the rows are not equally long, or numbers are complex.
+    Raises UsageError: the rows are not equally long, or numbers are complex; TableError: a whole
+        number is none of the doubles that a matrix of numbers is taken as.
     """
     try:
         matrix = np.asarray(data)
@@ -144,6 +147,8 @@ def _unmasked(data: Any) -> np.ndarray:
         matrix = np.array(data, dtype=object)
     if np.iscomplexobj(matrix):
         raise UsageError("the data", value="complex numbers", expected="real ones")
+    if _is_numeric(matrix.dtype):
+        _check_whole(np.array(data, dtype=object) if isinstance(data, list) else data, matrix)
     if not isinstance(data, np.ma.MaskedArray) or not np.ma.is_masked(data):
         return matrix
     missing: Any
@@ -155,6 +160,27 @@ def _unmasked(data: Any) -> np.ndarray:
         matrix, missing = matrix.astype(object), None
     matrix[np.ma.getmaskarray(data)] = missing
     return matrix
+
+
+def _check_whole(data: Any, matrix: np.ndarray) -> None:
+    """Raise TableError for a whole number of `data`, of the shape of `matrix`, that is no double.
+
+    Cells under a mask may hold anything.
+    """
+    if data.dtype.kind not in "iuO" or matrix.ndim != 2 or not matrix.size:
+        return
+    far = np.argwhere((np.abs(matrix.astype(np.float64)) >= _WHOLE) & ~np.ma.getmaskarray(data))
+    for row, j in far.tolist():
+        cell = np.asarray(data)[row, j]
+        if not isinstance(cell, float | np.floating) and int(float(cell)) != int(cell):
+            raise TableError(
+                "",
+                row=row + 1,
+                column=f"x{j}",
+                value=str(cell),
+                expected="numbers that doubles hold, as all integers up to 2^53, in a matrix",
+                hint="Give a data frame, whose columns keep whole numbers, with role id for it.",
+            )
 
 
 def _is_numeric(kind: np.dtype) -> bool:
