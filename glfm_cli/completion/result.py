@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.completion.draws import draw_parts
 from glfm_cli.completion.estimates import in_numbers
-from glfm_cli.completion.extremes import extreme_estimates
+from glfm_cli.completion.extremes import cut_estimates, cut_note, extreme_estimates
 from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts, numerals_of
 from glfm_cli.errors import UsageError, counted
@@ -146,11 +145,12 @@ class Completion(CompletionResult):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
-        far = [
-            extreme_estimates(part.encoded, part.estimate, part.marginal.rows)
-            for part in self.columns
-        ]
-        return (*super().warnings, *chain.from_iterable(far))
+        said, cut = [], {}
+        for part in self.columns:
+            said += extreme_estimates(part.encoded, part.estimate, part.marginal.rows)
+            kind = self.table.schema.field(part.encoded.index).type
+            cut[part.encoded.column.name] = cut_estimates(part.encoded, part.estimate, kind)
+        return (*super().warnings, *said, *cut_note(cut))
 
     def __repr__(self) -> str:
         """Return what was done; the fields hold whole tables and all draws."""
