@@ -275,6 +275,8 @@ TEXTS = {
     "notes": PLAIN.replace(",", ",1,") + "\nSource: a survey\n",
     "units": "time,mass\n(s),(kg)\n" + "1.5,2\n" * 20,
     "a mark": "\ufeff" + PLAIN,
+    "a row without a line end": "a,b\n1,x",
+    "a cell without a line end": "a\n1",
 }
 
 

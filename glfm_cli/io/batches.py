@@ -152,7 +152,8 @@ def _of_arrow(path: str, n_rows: int) -> Iterator[pa.Table]:
 
 def _of_csv(stream: IO[bytes], layout: str, n_rows: int, file: str) -> Iterator[pa.Table]:
     """Yield batches of a text, each read as a file of its own under the same top."""
-    head = stream.read(max(_PIECE, SNIFFED_BYTES))
+    most = max(_PIECE, SNIFFED_BYTES)
+    head = stream.read(most)
     marks = [mark for mark in BYTE_ORDER_MARKS.values() if head.startswith(mark)]
     mark = marks[0] if marks else b""
     if mark not in (b"", BYTE_ORDER_MARKS["utf-8"]):
@@ -163,6 +164,8 @@ def _of_csv(stream: IO[bytes], layout: str, n_rows: int, file: str) -> Iterator[
     delimiter = "\t" if layout == "tsv" else delimiter or sniff_delimiter(body)
     ends = row_ends(body, newline)
     few = int(ends[min(ends.size, _FEW_ROWS) - 1]) + 1 if ends.size else len(body)
+    if ends.size < _FEW_ROWS and len(head) < most:
+        few = len(body)  # all of a small file: its last row may be without a line end
     first = read_csv(mark + text[: skipped + few], layout, file, {})
     below, dialect = len(rows_below(first)), dialect_of(first)
     header = int(ends[below]) + 1 if ends.size > below else len(body)
