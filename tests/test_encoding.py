@@ -188,6 +188,17 @@ def test_codes_match_typed_numbers() -> None:
     assert only(table, said).requested.tolist() == [False, False, True, True]
 
 
+@pytest.mark.parametrize(("kind", "code"), [("int64", -(2**63)), ("uint64", 2**64 - 1)])
+def test_codes_may_be_larger_than_exact_numbers(kind: str, code: int) -> None:
+    """The smallest number of 64 bits is what arrays of integers have for NaN."""
+    table = pa.table({"v": pa.array([1, code, 3, 4], kind)})
+    said = {"type": "real", "missing": [str(code)]}
+    assert only(table, said).requested.tolist() == [False, True, False, False]
+    near = pa.table({"v": pa.array([1, code, 3, code - 1 if code > 0 else code + 1], kind)})
+    with pytest.raises(TableError, match=r"row 4.*2\^53"):
+        only(near, said)
+
+
 def test_empty_cells_can_be_left_alone() -> None:
     said = {"type": "real", "missing": [{"value": "", "impute": False}, "NA"]}
     assert only(csv("1", "", "NA"), said).requested.tolist() == [False, False, True]

@@ -970,6 +970,7 @@ NAMES = st.sampled_from(["id", "x", "n", "score", "zip code", "share", "year", "
 @given(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3), st.integers(2, 60))
 @example({"x": ([0.0, 1e308], pa.float64())}, 3)
 @example({"x": ([0.0, 1.0, 2.0, -np.inf], pa.float64())}, 12)
+@example({"x": ([0, 1, 2, -(2**53) - 1], pa.int64())}, 12)
 def test_whatever_is_guessed_loads_and_runs_unchanged(
     columns: dict[str, tuple[list[object], pa.DataType]], rows: int
 ) -> None:

@@ -283,12 +283,14 @@ def _typed_numbers(source: Source) -> Array:
         if kind == pa.int64():
             beyond |= to_mask(pc.less(values, pa.scalar(-limit, kind)))
         if beyond.any():
+            beyond &= ~to_mask(pc.is_in(values, _whole_codes(source.column, kind)))
+        if beyond.any():
             raise source.cell_error(
                 beyond,
                 "an integer of at most 2^53 in size, the largest that is kept exactly",
                 "Such numbers are mostly identifiers: give the column role id.",
             )
-        values = values.cast(pa.float64())
+        values = values.cast(pa.float64(), safe=False)  # of larger numbers, codes alone are left
     elif pa.types.is_decimal(kind):
         # By way of text, which is exact where a direct cast may be off in the last digit.
         values = values.cast(pa.string()).cast(pa.float64())
@@ -299,6 +301,15 @@ def _typed_numbers(source: Source) -> Array:
     else:
         raise _not_numeric(source)
     return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _whole_codes(column: Column, kind: pa.DataType) -> pa.Array:
+    """Return the missing codes of a column that are numbers of an integer type."""
+    limits, found = np.iinfo(kind.to_pandas_dtype()), []
+    for code in column.missing:
+        if re.fullmatch(r"[+-]?\d{1,20}", text := code.text.strip(), re.ASCII):
+            found += [int(text)] if limits.min <= int(text) <= limits.max else []
+    return pa.array(found, kind)
 
 
 def _not_numeric(source: Source) -> Exception:
