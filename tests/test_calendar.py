@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from glfm_cli import impute, load_fit
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
+from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.encoding import encode, with_known
 from glfm_cli.errors import GlfmError
 from glfm_cli.inference.hidden_cells import without_cells
@@ -147,3 +149,26 @@ def test_intervals_of_typed_dates_are_dates(kind: pa.DataType, form: str, step: 
     for name in ("lower", "upper"):
         for text in done[name].to_pylist():
             assert abs(dt.datetime.strptime(text, form) - days[20]) < 100 * step
+
+
+def test_parts_of_zoned_times_are_those_of_its_clocks(tmp_path: Path) -> None:
+    """The numbers of days, and what completes a date, stay those of UTC."""
+    hours = np.datetime64("2024-03-29T21:30", "s") + np.arange(0, 96, 3) * np.timedelta64(1, "h")
+    when = pa.array(hours, mask=np.arange(32) == 5)
+    zoned = when.cast(pa.timestamp("s", "Europe/Oslo"))
+    y = pa.array(np.arange(32.0))
+    types = {"when": {"type": "date", "as": ["days", "weekday", "hour"]}, "y": "real"}
+    schema = Schema.from_dict({"columns": types})
+    data = encode(pa.table({"when": zoned, "y": y}), schema)
+    clock = encode(pa.table({"when": pc.local_timestamp(zoned), "y": y}), schema)
+    for d in (2, 3, 4):
+        np.testing.assert_array_equal(data.columns[d].x, clock.columns[d].x)
+    utc = encode(pa.table({"when": when, "y": y}), schema)
+    np.testing.assert_array_equal(data.columns[0].x, utc.columns[0].x)
+    done = impute(pa.table({"when": zoned, "y": y}), schema, save=tmp_path / "f.glfm", **SHORT)
+    assert done.table["when"].type == zoned.type
+    assert done.table["when"].null_count == 0
+    fitted = Fitted.of_fit(load_fit(tmp_path / "f.glfm"))
+    elsewhere = zoned.cast(pa.timestamp("s", "Asia/Tokyo"))
+    same = fitted.encode(pa.table({"when": elsewhere, "y": y}))
+    np.testing.assert_array_equal(same.columns[2].x, data.columns[2].x)

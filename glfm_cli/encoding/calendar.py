@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.errors import SchemaError
+from glfm_cli.io.zones import local_days
 from glfm_cli.schema.calendar import HOUR
+from glfm_cli.schema.moments import MomentStyle
 
 
 def calendar_of(
@@ -21,7 +24,7 @@ def calendar_of(
     """
     found: list[EncodedColumn] = []
     for one in encoded:
-        known = one.x[one.observed]
+        known = _local(one)[one.observed]
         if HOUR in one.column.seen_as and np.all(known == np.floor(known)):
             raise SchemaError(
                 f"`as` has {HOUR}, and no date has a time of the day",
@@ -41,10 +44,16 @@ def follow_dates(columns: Sequence[EncodedColumn]) -> tuple[EncodedColumn, ...]:
     found = []
     for one in columns:
         if (part := one.column.calendar) is not None:
-            x = part.values(np.where(dates[part.of].observed, dates[part.of].x, np.nan))
+            x = part.values(_local(dates[part.of]))
             observed = ~np.isnan(x)
             for array in (x, observed):
                 array.setflags(write=False)
             one = replace(one, x=x, observed=observed)
         found.append(one)
     return tuple(found)
+
+
+def _local(date: EncodedColumn) -> Array:
+    """Return observed dates (n,) by the clock of the column's zone, NaN at other cells."""
+    zone = date.style.zone if isinstance(date.style, MomentStyle) else ""
+    return local_days(np.where(date.observed, date.x, np.nan), zone)

@@ -12,6 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn, Mask
 from glfm_cli.encoding.source import Source, is_null
 from glfm_cli.encoding.support import Interval
+from glfm_cli.io.zones import zone_of
 from glfm_cli.schema.moments import DAY, EXCEL, FIRST, LAST, UNIX, Moments, MomentStyle
 
 # How steps of a day are written, where a column has a type of its own for them.
@@ -85,12 +86,13 @@ def style_of_moments(source: Source, observed: Mask, x: Array) -> MomentStyle:
     if source.is_text or not pa.types.is_temporal(source.values.type):
         seen = pc.unique(source.values.filter(pa.array(observed))).cast(pa.string())
         return moments.style(pc.utf8_trim_whitespace(seen).to_pylist())
+    zone = zone_of(source.values.type)
     every = list(_FORMS.items()) if moments.kind == "date" else [(1, "duration"), (60, "duration")]
     for steps, form in every[:-1]:
         at = x[observed] * steps
         if np.allclose(at, np.rint(at), rtol=0, atol=1e-6):
-            return MomentStyle(form, steps)
-    return MomentStyle(every[-1][1], every[-1][0])
+            return MomentStyle(form, steps, zone=zone)
+    return MomentStyle(every[-1][1], every[-1][0], zone=zone)
 
 
 def moment_steps(encoded: EncodedColumn, fill: Array, allowed: Interval) -> list[int]:

@@ -255,6 +255,9 @@ def _in_style(
     """Return a column of new rows, written in the fit's style where its cells show none."""
     own = encoded.style
     if isinstance(style, MomentStyle):
+        if isinstance(own, MomentStyle) and own.zone and style.zone:
+            own = replace(own, zone=style.zone)  # the clock that the fit has learnt from
+            encoded = replace(encoded, style=own)
         # A fit of Arrow's own dates does not know the format.
         usable = encoded.column.format in (None, ISO, style.form)
     else:

@@ -14,6 +14,7 @@ from glfm_cli.guess.dates import BESIDE, in_steps
 from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import Verdict
+from glfm_cli.io.zones import local_days, zone_of
 from glfm_cli.schema import Column, ColumnType, Role
 from glfm_cli.schema.calendar import FIRST_WEEKDAY
 from glfm_cli.schema.moments import DAY, Moments
@@ -56,7 +57,8 @@ def as_series(
     told = [(r, x) for x in cells if (r := resemblance(x)) is not None]
     if not told or np.median([r for r, _ in told]) <= ALIKE:
         return found
-    by_hour = [_explained_by_hour(when[order], x) > r**2 for r, x in told if column.seen_as]
+    shown = local_days(when[order], zone_of(table.column(clock).type))
+    by_hour = [_explained_by_hour(shown, x) > r**2 for r, x in told if column.seen_as]
     if by_hour and np.mean(by_hour) >= 0.5:
         found[clock] = Verdict(column, reason.replace(BESIDE, BY_THE_HOUR))
         return found
@@ -67,7 +69,7 @@ def as_series(
 def _explained_by_hour(days: Array, x: Array) -> float:
     """Return what share of a column's variance other rows of the hour, or of its weekday, explain.
 
-    days : (n,) moments in days since 1970;  x : (n,) numbers, NaN where missing
+    days : (n,) moments in days since 1970, by the clock;  x : (n,) numbers, NaN where missing
     """
     hour, weekday = np.floor(days % 1.0 * 24 + 1e-6), (np.floor(days) + FIRST_WEEKDAY) % 7
     there = ~np.isnan(x)

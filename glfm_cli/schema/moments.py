@@ -132,12 +132,14 @@ class MomentStyle:
     steps : how many steps of its resolution a day, or of a duration a minute, has
     width : digits that days, weeks, months and hours have at least
     letters : of names of months and days, and of AM and PM
+    zone : whose clock the parts of a date are read from, where the column has a time zone
     """
 
     form: str
     steps: int
     width: int = 2
     letters: Letters = "as named"
+    zone: str = ""
 
     def write(self, k: int) -> str:
         """Return the cell of a date or duration that is k steps."""
