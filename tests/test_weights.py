@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -134,3 +136,12 @@ def test_weights_are_guessed_by_names_that_mean_nothing_else() -> None:
     schema = guess_schema(pa.table({n: rng.permutation(numbers) for n in names})).schema
     roles = [str(column.role) for column in schema.columns]
     assert roles == ["weight", "weight", "weight", "feature", "weight", "feature"]
+
+
+def test_a_run_goes_on_with_its_own_weights_alone(kept: Any, tmp_path: Path) -> None:
+    folder = shutil.copytree(kept[1], tmp_path / "fit.glfm")
+    again = impute(survey(1), resume=folder, draws=5)
+    assert again.posterior.n_draws == 10
+    other = survey(1).set_column(0, "w", pa.array(np.ones(N)))
+    with pytest.raises(GlfmError, match="made with another table"):
+        impute(other, resume=folder, draws=6)

@@ -188,7 +188,7 @@ def hash_of_types(schema: Schema) -> str:
 
 
 def hash_of_data(data: Data) -> str:
-    """Return the SHA-256 of everything that a model sees of a table: values, gaps, levels, order.
+    """Return the SHA-256 of what a model sees of a table: values, gaps, levels, order; and weights.
 
     Other columns, and the way in which a number was written, do not count.
     """
@@ -210,6 +210,8 @@ def hash_of_data(data: Data) -> str:
     if data.groups is not None:
         digest.update(json.dumps(data.groups.labels).encode())
         digest.update(data.groups.code.astype("<i8").tobytes())
+    if data.weights is not None:  # by which a fit is explored and its margins are taken
+        digest.update(b"weights" + data.weights.astype("<f8").tobytes())
     return digest.hexdigest()
 
 
