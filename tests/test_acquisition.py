@@ -524,3 +524,16 @@ def test_of_several_models_the_one_that_counts_most_suggests(rule: str, seed: in
     assert own.n_draws < posterior.n_draws
     assert found.cells.num_rows == 6
     assert all(gain > 0.0 for gain in found.cells["gain"].to_pylist())
+
+
+def test_ids_may_be_called_as_what_is_predicted(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    code = rng.choice(60, 40, replace=False)
+    rows, columns = [f"r{c // 10}" for c in code], [f"c{c % 10}" for c in code]
+    table = pa.table({"mean": rows, "sd": columns, "v": rng.normal(size=40)})
+    types = {"columns": {"mean": "row", "sd": "column", "v": {"role": "value", "type": "real"}}}
+    short: dict[str, Any] = {"chains": 1, "warmup": 2, "draws": 4}
+    found = suggest(table, types, count=2, **short)
+    assert found.cells.column_names == ["number", "mean", "sd", "gain", "alone"]
+    with pytest.raises(GlfmError, match="'mean': the predictions have a column of this name"):
+        impute(table, types, **short)

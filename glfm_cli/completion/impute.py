@@ -317,7 +317,10 @@ def plan_imputation(
         n_draws = n_kept(task.problem, plan.chains, plan.draws) if sampled else None
     check_recommend(matrix, task.problem if isinstance(task, Session) else task.posterior)
     check_multiple(files.multiple, chosen, n_draws)
-    pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
+    pairs = None
+    if not isinstance(data, Data):
+        data.check_names()
+        pairs = requested_pairs(data, matrix)
     files.check(source, data)
     if isinstance(data, Data):
         data = with_guess(data, table)

@@ -108,15 +108,29 @@ class MatrixData:
 
     def blank(self) -> pa.Table:
         """Return one row of predictions without values: their columns and types."""
+        columns = {ids.name: ids.values.slice(0, 1) for ids in (self.rows, self.others)}
+        return pa.table(columns | {name: pa.nulls(1, k) for name, k in self._written().items()})
+
+    def _written(self) -> dict[str, pa.DataType]:
+        """Return the columns of predictions beside those of the ids, and their types."""
         value, binomial = self.triplets.value, self.triplets.trials is not None
         text = bool(value.levels) and not binomial
         kind = pa.string() if text else pa.float64()
-        columns = {ids.name: ids.values.slice(0, 1) for ids in (self.rows, self.others)}
         kinds = {"estimate": kind, "mean": pa.float64(), "sd": pa.float64()}
         kinds |= {"lower": kind, "upper": kind}
         kinds |= {f"p_{level}": pa.float64() for level in value.levels}
-        kinds |= {P_ANY: pa.float64()} if value.column.absent is not None else {}
-        return pa.table(columns | {name: pa.nulls(1, k) for name, k in kinds.items()})
+        return kinds | ({P_ANY: pa.float64()} if value.column.absent is not None else {})
+
+    def check_names(self) -> None:
+        """Raise SchemaError when an id's column has the name of one that is written beside it."""
+        written = {*self._written(), "log_score"}
+        for ids in (self.rows, self.others):
+            if ids.name in written:
+                raise SchemaError(
+                    "the predictions have a column of this name, so no id can have it",
+                    column=ids.name,
+                    hint="Rename the column.",
+                )
 
     def pairs(self, table: pa.Table | None, every: bool, *, file: str | None = None) -> WhichPairs:
         """Return the pairs that a table lists, or all that have no value; checked now.
@@ -174,7 +188,6 @@ def prepare_matrix(
     found = configured(triplets, sampling)
     if triplets.value.column.absent is not None:
         _check_no_covariates(features, missingness_features)
-    _check_names(triplets)
     link = _link(triplets.value, found.links, rates=isinstance(found.latent, HasFactors))
     rows, of_rows, row_names, row_code = _with_side(triplets.rows, features[0])
     columns, of_columns, names, code = _with_side(triplets.columns, features[1])
@@ -225,19 +238,6 @@ def _beside(features: Array | None, more: Array) -> Array:
     """Return covariates with some more at their right."""
     parts = [more] if features is None else [features, more]
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
-
-
-def _check_names(triplets: Triplets) -> None:
-    """Raise SchemaError when an id's column has the name of one that is written beside it."""
-    written = {"estimate", "mean", "sd", "lower", "upper"}
-    written |= {f"p_{level}" for level in triplets.value.levels}
-    for name in (triplets.rows.name, triplets.columns.name):
-        if name in written:
-            raise SchemaError(
-                "the predictions have a column of this name, so no id can have it",
-                column=name,
-                hint="Rename the column.",
-            )
 
 
 def _link(value: EncodedColumn, config: LinkConfig, *, rates: bool) -> Link:
