@@ -317,6 +317,10 @@ def test_intervals_are_guessed() -> None:
         ({"type": "real", "censored_below": 5, "censored_above": 4}, "found 5 and 4, expected"),
         ({"type": "positive", "censored_below": "low"}, "found 'low', expected a number"),
         ({"type": "positive", "censored_below": 5, "bounds": [None, 4]}, "leave no number"),
+        (
+            {"type": "real", "role": "value", "censored_below": 1},
+            "`censored_below` does not go with role value",
+        ),
         ({"type": "real", "impute": "all"}, "unknown impute, found 'all', expected censored"),
     ],
 )

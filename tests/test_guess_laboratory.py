@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from glfm_cli.encoding import encode_triplets
+from glfm_cli.errors import TableError
 from glfm_cli.guess import guess_schema
-from glfm_cli.schema import MissingCode, Role
+from glfm_cli.schema import MissingCode, Role, Schema
 from glfm_cli.schema.text import scalar
 
 N = 200
@@ -191,6 +193,25 @@ def test_a_number_below_zero_is_a_limit_of_detection(
     (column,) = guess.schema.columns
     assert (column.type, column.censored_below, column.missing) == (kind, limit, ())
     assert f"taken for less than {limit:g}, a limit of detection" in guess.reasons[name]
+    assert Schema.from_yaml(guess.to_yaml()) == guess.schema
+
+
+@pytest.mark.parametrize("cell", ["<0.5", "-0.5"])
+def test_values_of_pairs_are_no_intervals(cell: str) -> None:
+    """The table is refused for such cells until they are listed under `missing`."""
+    rng = np.random.default_rng(3)
+    code = rng.choice(200, 80, replace=False)
+    value = [cell] * 6 + [f"{x:.2f}" for x in 0.6 + rng.exponential(size=74)]
+    table = pa.table(
+        {"u": [f"r{c // 10}" for c in code], "i": [f"c{c % 10}" for c in code], "v": value}
+    )
+    guess = guess_schema(table)
+    assert [column.role for column in guess.schema.columns] == [Role.ROW, Role.COLUMN, Role.VALUE]
+    assert Schema.from_yaml(guess.to_yaml()) == guess.schema
+    assert "can be no intervals: list such cells under `missing`" in guess.reasons["v"]
+    assert "impute: censored" not in guess.reasons["v"]
+    with pytest.raises(TableError, match=f"row 1: found '?{cell}'?, expected a"):
+        encode_triplets(table, guess.schema)
 
 
 @pytest.mark.parametrize(

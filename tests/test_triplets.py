@@ -129,6 +129,12 @@ def test_repeated_trials_are_summed_and_none_is_no_cell() -> None:
             RATINGS,
             "column 'r': no cell of it is observed",
         ),
+        (
+            pa.table({"u": ["1", "2"], "i": ["1", "1"], "r": ["4", "<3"]}),
+            RATINGS,
+            "column 'r', row 2: found '<3', expected a number, as values of pairs can be no "
+            "intervals. List the text under the column's `missing:`",
+        ),
     ],
 )
 def test_bad_triplets_are_refused_in_one_line(

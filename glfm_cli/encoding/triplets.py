@@ -204,7 +204,7 @@ def _values(
     if column.type is None:
         raise SchemaError("the column with role value needs a type", file=file, column=column.name)
     if column.numeric:
-        return encode_numbers(source)[0], None, ()
+        return _numbers(source), None, ()
     if not column.binomial:
         x, _, levels = encode_levels(source)
         return x, None, levels
@@ -223,8 +223,23 @@ def _known_values(
     if learnt.column.binomial:
         return _values(table, columns, source, source.file)[:2]
     if learnt.column.numeric:
-        return encode_numbers(source, zeros=bool(np.any(learnt.sample == 0.0)))[0], None
+        return _numbers(source, zeros=bool(np.any(learnt.sample == 0.0))), None
     return encode_known_levels(source, learnt.levels, unseen_is_missing=unseen_is_missing)[0], None
+
+
+def _numbers(source: Source, *, zeros: bool | None = None) -> Array:
+    """Return the values (n,) that are numbers, NaN where there is none.
+
+    Raises TableError: one is no number, or only an interval such as <0.5.
+    """
+    found = encode_numbers(source, zeros=zeros, intervals=source.is_text)
+    if found.ends is not None:
+        raise source.cell_error(
+            ~np.isnan(found.ends[:, 0]),
+            "a number, as values of pairs can be no intervals",
+            "List the text under the column's `missing:`, and the pair counts as unknown.",
+        )
+    return found.x
 
 
 def _twice(

@@ -14,6 +14,8 @@ from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.io.numerals import INTERVAL, Between, parse_interval
 from glfm_cli.schema import Column, ColumnType
 
+FILLED = "`impute: censored` fills such cells in"
+NO_PAIR = "values of pairs can be no intervals: list such cells under `missing`"
 LEAST_BESIDE = 5  # different numbers beside cells that are intervals
 
 
@@ -82,8 +84,9 @@ def part_limits(column: Profile) -> tuple[Profile, list[Censored]]:
     """
     found = below_limits(column)
     limits = -column.numbers[found]
+    largest = float(limits.max(initial=0.0))
     texts = [column.keep(found).words()[i] for i in np.argsort(limits)]
-    return column.keep(~found), [Censored(one, -np.inf, limits.max(), True) for one in texts]
+    return column.keep(~found), [Censored(one, -np.inf, largest, True) for one in texts]
 
 
 def with_limits(guessed: Column, column: Profile, limits: list[Censored]) -> Column:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import glfm_cli.guess.codes as codes
 from glfm_cli.guess.dates import DATE, judge_dates
 from glfm_cli.guess.intervals import (
+    FILLED,
     part_intervals,
     part_limits,
     with_intervals,
@@ -115,7 +116,7 @@ def judge(column: Profile) -> Verdict:
         guessed = with_intervals(guessed, rest, intervals)
         shown = ", ".join(one.text for one in intervals[:3]) + ", ..." * (len(intervals) > 3)
         reason += f"; known only to lie in an interval: {shown}"
-        gaps = gaps._replace(notes=(*gaps.notes, "`impute: censored` fills such cells in"))
+        gaps = gaps._replace(notes=(*gaps.notes, FILLED))
     if limits:
         reason = verdict.reason if guessed.numeric else "numbers"
         guessed = with_limits(guessed, rest, limits)

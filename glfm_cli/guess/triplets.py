@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import glfm_cli.guess.names as names
+from glfm_cli.guess.intervals import FILLED, NO_PAIR, part_intervals
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.schema import Column, ColumnType, Role
@@ -66,12 +67,15 @@ def as_triplets(
         reason = f"the same for every row of one '{columns[side].name}': a column for {option}"
         made[i] = Verdict(Column(columns[i].name, role=Role.IGNORE), reason)
     verdict, share = verdicts[value], f"{100.0 * table.num_rows / n_pairs:.2g} %"
-    column = replace(verdict.column, role=Role.VALUE)
-    reason = f"{verdict.reason}; {share} of the pairs"
+    column = replace(verdict.column, role=Role.VALUE, censored_below=None)
+    why = verdict.reason
+    if verdict.column.censored_below is not None or part_intervals(columns[value])[1]:
+        why = f"{why.replace(f'; {FILLED}', '')}; {NO_PAIR}"
+    reason = f"{why}; {share} of the pairs"
     complete = columns[value].n_observed == table.num_rows
     if column.type == ColumnType.COUNT and complete and np.min(columns[value].numbers) >= 1.0:
         column = replace(column, absent="zero")
-        reason = f"{verdict.reason}, no zeros, and {share} of the pairs: the others are zeros"
+        reason = f"{why}, no zeros, and {share} of the pairs: the others are zeros"
     if column.ordinal and column.levels and all(map(is_number, column.levels)):
         ends = [f"{float(column.levels[i]):g}" for i in (0, -1)]
         reason += f"; means alone: {{type: real, bounds: [{ends[0]}, {ends[1]}], role: value}}"

@@ -110,6 +110,11 @@ def _check_censored(column: Column, error: Refusal) -> None:
         if is_given and (not column.numeric or column.moment is not None):
             problem = f"`{key}` is only for numeric columns"
             raise error(problem, expected="type real, positive or count")
+        if is_given and column.role is Role.VALUE:
+            raise error(
+                f"`{key}` does not go with role value, as values of pairs can be no intervals",
+                hint="List cells that are no numbers under `missing:`.",
+            )
     if below is None and above is None:
         return
     lower, upper = column.bounds
