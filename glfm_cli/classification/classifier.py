@@ -204,7 +204,12 @@ class Classifier:
 
         Trees know the labels of rows that they were grown on.
         """
-        p = self.by_experts(columns, pool)
+        return self.mixed(self.by_experts(columns, pool), columns, pool)
+
+    def mixed(
+        self, p: Array, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
+    ) -> Array:
+        """Return `probabilities` where those by the experts, p (n, R), are known."""
         if self.trees is not None:
             return self.trees.mixed(p, self.filled(self._rows(columns), pool))
         return p if self.pooling is None else self.pooling.mixed(p, columns, pool)

@@ -169,8 +169,9 @@ class FitRequest:
         task, how = self.task, self.how
         classifier = self._fit()
         trained = Trained.of(task, self.table, classifier, how.seed)
-        p = classifier.probabilities(task.features, how.pool)
-        telling = self._telling(task.features, task.code, classifier.by_experts(task.features))
+        by_experts = classifier.by_experts(task.features, how.pool)
+        p = classifier.mixed(by_experts, task.features, how.pool)
+        telling = self._telling(task.features, task.code, by_experts)
         if new is not None:
             found = _answer(trained, new, complete, how.pool)
             warnings = _warnings((*self._notes, *telling, *_learnt_from(task, new)), new)
