@@ -177,6 +177,10 @@ def test_column_is_guessed(
         ("{}:45", "duration", None),
         ("2024-W{:02d}", "date", "%G-W%V"),
         ("2024W{}", "date", "%GW%V"),
+        ("20{:02d}q3", "date", "%Yq%q"),  # of Stata
+        ("20{:02d}-Q1", "date", "%Y-Q%q"),
+        ("Q2 20{:02d}", "date", "Q%q %Y"),
+        ("20{:02d}-Q5", None, None),
         ("2019w{}", None, None),  # of Stata, whose first week begins on 1 January
         ("2024-Q1 {}", None, None),
     ],
@@ -193,6 +197,8 @@ def test_rows_in_steps_of_time_are_offered_its_role() -> None:
     assert offer in guessed("stamp", hours[::-1])[1]
     for cells in ([*hours[:-1], ""], [hours[i % 50] for i in range(ROWS)]):
         assert "role: time" not in guessed("stamp", cells)[1]
+    quarters = [f"{2000 + i // 4}-Q{i % 4 + 1}" for i in range(ROWS)]
+    assert offer in guessed("period", quarters)[1]
     column, reason = guessed("ts", [str(1_772_323_200 + 600 * i) for i in range(ROWS)])
     assert (column.moment, column.format) == ("date", "unix")
     assert offer in reason

@@ -58,6 +58,16 @@ def test_a_week_is_its_monday(day: dt.date) -> None:
     assert moments.style([]).write((day - dt.date(1970, 1, 1)).days) == f"{year:04d}-W{week:02d}"
 
 
+@given(st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)), st.sampled_from("q-Q"))
+def test_a_quarter_is_its_first_day(day: dt.date, between: str) -> None:
+    quarter = (day.month - 1) // 3 + 1
+    moments, text = Moments("date", f"%Y{between}%q"), f"{day.year:04d}{between}{quarter}"
+    first = dt.date(day.year, 3 * quarter - 2, 1)
+    assert moments.number(text) == (first - dt.date(1970, 1, 1)).days
+    assert moments.style([text]).write((day - dt.date(1970, 1, 1)).days) == text
+    assert moments.number(f"{day.year:04d}{between}{quarter + 4}") is None
+
+
 @given(st.integers(0, 10**7), st.booleans())
 def test_durations_are_read_as_they_are_written(k: int, seconds: bool) -> None:
     moments = Moments("duration")
@@ -231,6 +241,8 @@ def test_the_types_file_says_it_again() -> None:
         ({"type": "date", "format": "%Q"}, "`format`, found '%Q', expected iso, excel, unix"),
         ({"type": "date", "format": "day"}, "`format`, found 'day', expected iso, excel, unix"),
         ({"type": "date", "format": "%Y-W%V"}, "`format`, found '%Y-W%V', expected iso, excel"),
+        ({"type": "date", "format": "%m-%q"}, "`format`, found '%m-%q', expected iso, excel"),
+        ({"type": "date", "format": "%Y-%m-%q"}, "`format`, found '%Y-%m-%q', expected iso"),
         ({"type": "date", "format": "%G-%m"}, "`format`, found '%G-%m', expected iso, excel"),
         ({"type": "real", "format": "%d.%m.%Y"}, "`format` does not go with this type"),
         ({"type": "duration", "format": "iso"}, "`format` does not go with type duration"),

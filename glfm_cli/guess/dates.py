@@ -27,7 +27,8 @@ _DAY = (
     rf"|{_MONTH}\.? ?\d{{1,2}},? +\d{{4}}"
     rf"|{_MONTH}[ .-]+\d{{4}}"
     r"|\d{4}年\d{1,2}月\d{1,2}日"
-    r"|\d{4}-?[mqw]\d{1,2})"
+    r"|\d{4}-?[mw]\d{1,2}"
+    r"|\d{4}[-/ ]?q\d|q\d[-/ ]?\d{4})"
 )
 DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
 _ZONED = re.compile(
@@ -43,6 +44,12 @@ _DAYS = (
 )  # fmt: skip
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", "T%H:%M")
 _WEEKS = ("%G-W%V", "%GW%V")  # with a capital W: 2019w5 of Stata is no week of ISO 8601
+_QUARTERS = tuple(
+    form.format(between, letter)
+    for form in ("%Y{0}{1}%q", "{1}%q{0}%Y")
+    for between in ("", "-", " ", "/")
+    for letter in "qQ"
+)
 _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))
 SERIALS = (10_000, 80_000)  # of Excel, from 1927 to 2119
 SECONDS = (6.3e8, 2.3e9)  # since 1970, from 1989 to 2042
@@ -78,7 +85,8 @@ def judge_dates(column: Profile) -> Verdict | None:
     if all(durations.number(text) is not None for text in texts):
         return _duration(column)
     weeks = _WEEKS if column.matches("W").all() else ()
-    forms = (*_FORMATS, *_with_zone(texts), *weeks)
+    quarters = _QUARTERS if column.matches("(?i)q").all() else ()
+    forms = (*_FORMATS, *_with_zone(texts), *weeks, *quarters)
     form = next((one for one in forms if _reads(one, column)), None)
     if form is None:
         return ignore(column.name, _several(column))

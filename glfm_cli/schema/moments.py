@@ -32,7 +32,7 @@ _DURATION = re.compile(r"(\d{1,6}):([0-5]\d)(?::([0-5]\d))?")
 _PADDED = {"%d": "day", "%m": "month", "%H": "hour"}
 _NAMED = re.compile("%[aAbBp]")
 _FINER = (("%S", DAY), ("%M", 1440), ("%H", 24), ("%I", 24))  # steps a day, by the directive
-DIRECTIVES = frozenset("aAbBdmyYHIpMSj%GVuz")
+DIRECTIVES = frozenset("aAbBdmyYHIpMSj%GVuzq")
 _WITHIN_WEEK = re.compile("%[aAu]")
 
 
@@ -40,7 +40,7 @@ _WITHIN_WEEK = re.compile("%[aAu]")
 class Moments:
     """How a types file says that a column writes dates or durations.
 
-    format : of dates, one of strptime's, `iso`, `excel` (a serial number) or `unix` (seconds since
+    format : of dates, one of strptime's, with %q for the quarter, `iso`, `excel` (a serial number) or `unix` (seconds since
         1970); None is ISO
     """
 
@@ -72,6 +72,8 @@ class Moments:
                 form = str(self.format)
                 if "%V" in form and not _WITHIN_WEEK.search(form):  # a week is its Monday
                     form, text = f"{form} %u", f"{text} 1"
+                if "%q" in form:
+                    form, text = _by_month(form, text)
                 return _days(datetime.strptime(text, form))
             return _days(datetime.fromisoformat(text)) if _ISO.fullmatch(text) else None
         except (ValueError, OverflowError):
@@ -156,6 +158,7 @@ class MomentStyle:
         form = self.form.replace("%Y", f"{moment.year:04d}").replace("%z", "+00:00")
         of_week = moment.isocalendar()
         form = form.replace("%G", f"{of_week.year:04d}")
+        form = form.replace("%q", str((moment.month + 2) // 3))
         if self.width == 1:
             form = form.replace("%V", str(of_week.week))
             for directive, name in _PADDED.items():
@@ -171,6 +174,19 @@ class MomentStyle:
 def steps_of(form: str) -> int:
     """Return how many steps of a format's resolution a day has."""
     return next((steps for directive, steps in _FINER if directive in form), 1)
+
+
+def _by_month(form: str, text: str) -> tuple[str, str]:
+    """Return a format with a quarter, and its cell, by the first month of the quarter.
+
+    Raises ValueError: the cell is none of this format.
+    """
+    pattern = re.escape(form).replace("%Y", r"\d{4}").replace("%y", r"\d\d")
+    found = re.fullmatch(pattern.replace("%q", "([1-4])"), text)
+    if found is None:
+        raise ValueError
+    month = f"{3 * int(found[1]) - 2:02d}"
+    return form.replace("%q", "%m"), text[: found.start(1)] + month + text[found.end(1) :]
 
 
 def _iso_format(text: str) -> str:

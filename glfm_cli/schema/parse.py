@@ -223,7 +223,8 @@ class ColumnParser:
             return form
         used = set(re.findall(r"%(.?)", form))
         by_week = {"G", "V"} <= used and not used & set("yYmbBdj")  # of ISO 8601: 2024-W05
-        dated = by_week or (used & {"Y", "y"} and not used & set("GVu"))
+        by_quarter = used - {"q"} in ({"Y"}, {"y"}) and form.count("%q") == 1
+        dated = by_week or by_quarter or (used & {"Y", "y"} and not used & set("GVuq"))
         if not dated or not used <= DIRECTIVES:
             raise self.error(
                 "`format`",
