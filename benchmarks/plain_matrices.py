@@ -64,7 +64,7 @@ def scores(kind: str, rank: int, seed: int, settings: dict[str, str], chains: in
     means = np.array([draw.latent.means_at(pairs.row, pairs.column) for draw in posterior.draws()])
     truth = x[i, j]
     if kind == "real":
-        truth = link.start(truth, rng)[1][:, 0]
+        truth = link.start(truth)[1][:, 0]
     low, high = np.quantile(means, [0.025, 0.975], axis=0)
     view = posterior.at(pairs)
     log_p = log_scores(view, {0: np.arange(i.size)}, {0: values[i, j]})[0]

@@ -46,7 +46,7 @@ def redraw(
     problem, data, _ = prepare(pa.table(cells), {"columns": dict(types)})
     rng = np.random.default_rng(seed)
     links: Sequence[Link] = problem.links
-    params = [link.start(x, rng)[0] for link, x in zip(links, problem.xs, strict=True)]
+    params = [link.start(x)[0] for link, x in zip(links, problem.xs, strict=True)]
     sizes = [link.n_latent for link in links]
     means = [np.full(size, 0.3 * (1 - d % 3)) for d, size in enumerate(sizes)]
     # Two-part columns have unit noise.

@@ -103,7 +103,7 @@ def test_a_mean_has_the_posterior_of_quadrature(kind: str, seed: int) -> None:
     exact = weight @ grid
     spread = np.sqrt(weight @ (grid - exact) ** 2)
     rng = np.random.default_rng(seed)
-    y, draws, mu = link.start(x, rng)[1], [], 0.0
+    y, draws, mu = link.start(x)[1], [], 0.0
     for _ in range(6000):
         link.augment(x, np.full(6, mu), 1.0, {}, rng, y)
         mu = y.sum() / 7.0 + rng.normal() / np.sqrt(7.0)

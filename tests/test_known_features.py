@@ -195,7 +195,7 @@ def test_components_of_new_rows_are_drawn_beside_known_features() -> None:
 
     def apart(problem, draws) -> float:
         pairs = zip(problem.links[:4], problem.xs[:4], strict=True)
-        y = np.hstack([link.start(x, rng)[1] for link, x in pairs])
+        y = np.hstack([link.start(x)[1] for link, x in pairs])
         laws = [posterior.model.cells_law(draw.latent, slice(None)) for draw in draws]
         return float(np.nanstd((np.array([law.eta[:, :4] for law in laws]) - y)[:, 1:]))
 

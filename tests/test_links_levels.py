@@ -161,7 +161,7 @@ def test_categorical_draw_keeps_the_observed_order(seed: int) -> None:
     x = rng.integers(0, n_levels, 60).astype(float)
     x[:5] = np.nan
     link = link_of(x, CATEGORICAL, n_levels)
-    params, y = link.start(x, rng)
+    params, y = link.start(x)
     eta = 5.0 * rng.standard_normal((60, n_levels - 1))
     link.augment(x, eta, 1.0, params, rng, y)
     assert np.all(y[:5] == 0.0)
@@ -183,7 +183,7 @@ def test_categorical_draw_refuses_what_is_not_finite() -> None:
 def test_single_level_needs_no_latent_column() -> None:
     x, rng = np.array([0.0, np.nan]), np.random.default_rng(0)
     link = link_of(x, CATEGORICAL, 1)
-    params, y = link.start(x, rng)
+    params, y = link.start(x)
     assert (link.n_latent, y.shape, link.known) == (0, (2, 0), True)
     link.augment(x, np.empty((2, 0)), 1.0, params, rng, y)
     assert link.probabilities(normal(np.empty((2, 0)), 1.0), params).tolist() == [[1.0], [1.0]]
@@ -197,7 +197,7 @@ def test_ordinal_link_stays_consistent(n_levels: int, fixed: bool, seed: int) ->
     rng = np.random.default_rng(seed)
     x = np.append(np.minimum(rng.integers(0, 3, 200), n_levels - 1), np.nan).astype(float)
     link = link_of(x, ORDINAL, n_levels, LinkConfig(first_threshold_fixed=fixed))
-    params, y = link.start(x, rng)
+    params, y = link.start(x)
     assert not (fixed and n_levels > 1) or params["thresholds"][0] == 0.0
     eta = rng.standard_normal(201)
     for _ in range(30):
@@ -240,7 +240,7 @@ def test_step_is_tuned_only_when_asked(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, eta = np.arange(30.0) % 4, rng.standard_normal(30)
     link = link_of(x, ORDINAL, 4)
-    params, _ = link.start(x, rng)
+    params, _ = link.start(x)
     before = params["log_step"].copy()
     link.update_params(x, eta, params, rng, False)
     assert np.array_equal(params["log_step"], before)
@@ -270,7 +270,7 @@ def test_threshold_update_has_the_exact_posterior(fixed: bool, seed: int) -> Non
     x = np.array([0.0, 1, 1, 2, 0, 2, 1, 0])
     eta = rng.normal(0.5, 0.8, 8)
     link = link_of(x, ORDINAL, 3, LinkConfig(first_threshold_fixed=fixed))
-    params, _ = link.start(x, rng)
+    params, _ = link.start(x)
     params["log_step"][0] = np.log(1.0)
     draws = np.empty((15_000, 5))
     for i in range(len(draws)):
@@ -311,7 +311,7 @@ def test_a_try_of_thresholds_is_judged_from_where_the_last_has_led(back: float, 
         return float(np.log(mass).sum() - theta @ theta / 8.0 + gap)
 
     def moved(unlikely: float) -> np.ndarray:
-        params, _ = link.start(x, np.random.default_rng(0))
+        params, _ = link.start(x)
         params["thresholds"][:], params["log_step"][0] = [0.2, 1.2], 0.0
         script: Any = Scripted([[-1.5, 0.7], [back, -0.4]], [1e9, unlikely])  # one is taken
         link.update_params(x, eta, params, script, False)
@@ -328,7 +328,7 @@ def test_a_try_of_thresholds_is_judged_from_where_the_last_has_led(back: float, 
 def test_squares_of_reference_utilities_follow_their_scale(seed: int) -> None:
     link, rng = link_of([0, 1, 2, 0], CATEGORICAL, 3), np.random.default_rng(seed)
     x = np.array([0.0, 1, 2, 0])
-    params, y = link.start(x, rng)
+    params, y = link.start(x)
     link.augment(x, np.zeros((4, 2)), 1.0, params, rng, y)
     squares, number = link.scale_group(params)
     assert number == 4

@@ -67,8 +67,7 @@ def link_of(kind: str, x: Any, n_levels: int = 0, noise: float = 0.0, **more: An
 
 def posterior_of(links: list[Any], draws: list[Any], chains: int = 1) -> Posterior:
     """Return draws (weight, mean, var, noise) as a posterior; thresholds as they start."""
-    rng = np.random.default_rng(0)
-    params = tuple(link.start(np.arange(2.0), rng)[0] for link in links)
+    params = tuple(link.start(np.arange(2.0))[0] for link in links)
     made = [Draw(draw, params, {}) for draw in draws]
     each = len(made) // chains
     parts = tuple(tuple(made[c * each : (c + 1) * each]) for c in range(chains))

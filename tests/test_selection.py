@@ -53,7 +53,7 @@ def exact(y: np.ndarray) -> np.ndarray:
 def test_curve_and_missing_cells_follow_their_exact_posterior(seed: int) -> None:
     link, x = link_of([str(v) for v in SEEN] + [""] * ETA.size)
     rng = np.random.default_rng(seed)
-    params, y = link.start(x, rng)
+    params, y = link.start(x)
     eta, n = np.concatenate([np.zeros(len(SEEN)), ETA]), 10_500
     drawn = np.empty((n, 3 + ETA.size))
     for i in range(n):

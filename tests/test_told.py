@@ -28,7 +28,7 @@ def test_a_link_told_of_its_intervals_draws_and_bounds_the_same(
     found = []
     for one in (link, told(link, x)):
         rng = np.random.default_rng(seed)
-        params, y = link.start(x, rng)
+        params, y = link.start(x)
         lower, upper = np.full_like(y, 7.0), np.full_like(y, 7.0)
         one.bound(x, params, y, rng, lower, upper)
         before = y.copy()

@@ -166,7 +166,7 @@ def test_nothing_is_known_of_the_other_part_at_the_atom(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = np.append(rain(rng, 4000), np.nan)
     link = link_of(x)
-    params, y = link.start(x, rng)
+    params, y = link.start(x)
     params["inverse_sd"][:] = 1.7
     eta = np.tile([0.4, -0.8], (x.size, 1))
     link.augment(x, eta, 1.0, params, rng, y)
@@ -186,7 +186,7 @@ def test_nothing_is_known_of_the_other_part_at_the_atom(seed: int) -> None:
 def test_a_change_of_scale_leaves_the_values(seed: int) -> None:
     x = rain(np.random.default_rng(seed), 50)
     link = link_of(x)
-    params, y = link.start(x, np.random.default_rng(seed))
+    params, y = link.start(x)
     assert link.scale_group(params) == (1.0 / INVERSE_SD_VARIANCE, 1.0)
     link.rescale(params, 1.5)
     wet = x > 0.0

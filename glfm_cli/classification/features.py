@@ -66,7 +66,7 @@ class LatentColumn:
         column = seen_as(encoded.column, len(encoded.levels))
         link = make_link(replace(encoded, column=column, trials=None), unbound(config))
         cells = cells_of(encoded)[encoded.observed | encoded.between]
-        params, y = link.start(cells, np.random.default_rng(0))
+        params, y = link.start(cells)
         if cells.ndim == 2:
             return cls(link, params, *censored_moments(*_ends(link, cells)))
         if not link.discrete:
@@ -87,7 +87,7 @@ class LatentColumn:
         """
         link = make_link(encoded, unbound(config))
         x = encoded.x[encoded.observed]
-        params = link.start(x, np.random.default_rng(0))[0]
+        params = link.start(x)[0]
         center = found.share @ found.levels
         sd = np.sqrt(found.share @ (found.levels - center) ** 2)
         A = sd.size if np.any(sd > SAYS) else 0
@@ -103,7 +103,7 @@ class LatentColumn:
         column = label_column(n_levels)
         observed, levels = ~np.isnan(code), tuple(map(str, range(n_levels)))
         link = make_link(EncodedColumn(column, 0, code, observed, ~observed, levels), LinkConfig())
-        return cls(link, link.start(code, np.random.default_rng(0))[0])
+        return cls(link, link.start(code)[0])
 
     @property
     def n_latent(self) -> int:
@@ -131,7 +131,7 @@ class LatentColumn:
         if self.link.discrete:
             y = self.codes[np.nan_to_num(x, nan=0.0).astype(np.intp)]
         else:
-            y = (self.link.start(x, np.random.default_rng(0))[1] - self.shift) / self.scale
+            y = (self.link.start(x)[1] - self.shift) / self.scale
             y = np.clip(y, -FARTHEST, FARTHEST)
         return np.where(np.isnan(x)[:, None], 0.0, y)
 
@@ -205,7 +205,7 @@ def _ends(link: Link, cells: Array) -> tuple[Array, Array]:
     assert isinstance(link, NumericLink)
     low, high = link.latent_ends(*cells.T)
     exact = cells[:, 0] == cells[:, 1]
-    y = np.clip(link.start(cells, np.random.default_rng(0))[1][:, 0], -FARTHEST, FARTHEST)
+    y = np.clip(link.start(cells)[1][:, 0], -FARTHEST, FARTHEST)
     return np.where(exact, y, low), np.where(exact, y, high)
 
 

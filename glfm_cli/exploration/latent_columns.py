@@ -30,7 +30,7 @@ def latent_columns(
         levels += own
         up = 1.0
         if not link.discrete:  # of two latent columns the last is of values
-            params = link.start(np.array([np.nan]), np.random.default_rng(0))[0]
+            params = link.start(np.array([np.nan]))[0]
             ends = np.zeros((2, len(own)))
             ends[:, -1] = [-1.0, 1.0]
             low, high = link.expected(normal(ends, 1.0), params)

@@ -220,7 +220,7 @@ def _cells(posterior: Posterior, told: Mapping[int, Marginal], data: Data) -> Ar
             link, x = posterior.links[d], encoded.x.copy()
             if rows.size:
                 x[rows] = told[d].mean if link.discrete else told[d].quantiles[:, 1]
-            y = x[:, None] if link.discrete else link.start(x, np.random.default_rng(0))[1]
+            y = x[:, None] if link.discrete else link.start(x)[1]
         y = y - y.mean(axis=0)
         size = np.sqrt(np.mean(np.sum(y * y, axis=1)))
         parts.append(y / size if size > 0.0 else y)

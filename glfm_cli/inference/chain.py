@@ -356,7 +356,7 @@ def start_chain(problem: Problem, streams: Streams, threads: int = 1) -> Chain:
     params = []
     for d, (link, x) in enumerate(zip(links, xs, strict=True)):
         start, end = spans[d]
-        p, y[:, start:end] = link.start(x, streams.get(column_step(d)))
+        p, y[:, start:end] = link.start(x)
         params.append(p)
     state = gaussian(problem.model).start(cells, problem.config, streams)
     return Chain(problem, streams, cells, tuple(params), state, np.zeros_like(y), spans)

@@ -117,8 +117,7 @@ def _of_chain(posterior: Posterior, problem: Problem, index: int) -> tuple[Poste
 
 def _starting_points(problem: Problem) -> list[Array]:
     """Return per column the y (n, S_d) that known links keep; 0 at missing cells."""
-    rng = np.random.default_rng(0)  # asked for by the protocol; no link draws from it
-    return [link.start(x, rng)[1] for link, x in zip(problem.links, problem.xs, strict=True)]
+    return [link.start(x)[1] for link, x in zip(problem.links, problem.xs, strict=True)]
 
 
 def _fold_values(

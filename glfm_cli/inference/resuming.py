@@ -169,7 +169,7 @@ def resume_chain(problem: Problem, draw: Draw, streams: Streams) -> Chain | Valu
     assert isinstance(model, Resumes)
     cells, spans = empty_cells(problem), spans_of(links)
     for d, (link, x) in enumerate(zip(links, xs, strict=True)):
-        cells.y[:, slice(*spans[d])] = link.start(x, streams.get(column_step(d)))[1]
+        cells.y[:, slice(*spans[d])] = link.start(x)[1]
     state = model.resume(draw.latent, cells, problem.config, streams)
     params = tuple({name: value.copy() for name, value in p.items()} for p in draw.params)
     chain = Chain(problem, streams, cells, params, state, np.zeros_like(cells.y), spans)

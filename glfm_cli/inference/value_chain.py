@@ -13,7 +13,7 @@ from glfm_cli.errors import NumericalError, broke_down
 from glfm_cli.inference.chain import inner, params_in, params_out
 from glfm_cli.inference.posterior import Draw
 from glfm_cli.latent.model import Params, Problem, Progress, ValueModel, Values, sees_values, take
-from glfm_cli.streams import Streams, column_step
+from glfm_cli.streams import Streams
 
 FALL = 1e-8  # relative fall of a bound that is more than rounding
 
@@ -121,8 +121,8 @@ def start_values(problem: Problem, streams: Streams, index: int, threads: int = 
     """Return chain number `index` at its starting point."""
     model = problem.model
     assert sees_values(model)
-    columns = enumerate(zip(problem.links, problem.xs, strict=True))
-    params = tuple(link.start(x, streams.get(column_step(d)))[0] for d, (link, x) in columns)
+    columns = zip(problem.links, problem.xs, strict=True)
+    params = tuple(link.start(x)[0] for link, x in columns)
     values = Values(problem, params, threads=threads)
     return ValueChain(problem, streams, values, model.start(values, problem.config, streams, index))
 

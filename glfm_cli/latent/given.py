@@ -23,13 +23,13 @@ def given_of(problem: Problem) -> Array | None:
     groups, links = problem.groups, problem.links
     if groups is None or groups.time is None or not groups.given:
         return None
-    found, rng = [], np.random.default_rng(0)  # no link draws from it what is kept here
+    found = []
     for d, (link, x) in enumerate(zip(links, problem.xs, strict=True)):
         y = np.full((len(x), link.n_latent), np.nan)
         if d in groups.given and x.ndim == 1:
             seen = ~np.isnan(x)
             order = link.n_latent == 1 and link.unit_noise
-            y[seen] = x[seen, None] if order else link.start(x, rng)[1][seen]
+            y[seen] = x[seen, None] if order else link.start(x)[1][seen]
         found.append(y)
     return np.hstack(found)
 

@@ -102,7 +102,7 @@ class CategoricalLink(LevelLink):
         """True for a single level: there is no y."""
         return self.slot.size == 1
 
-    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
+    def start(self, x: Array) -> tuple[Params, Array]:
         """Return no parameters, and utilities of 1 for the observed level, -0.3 for the others."""
         y = np.zeros((x.size, self.n_latent))
         rows = np.flatnonzero(~np.isnan(x))

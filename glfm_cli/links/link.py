@@ -54,7 +54,7 @@ class Link(Observation, Protocol):
     def own_variances(self, x: Array) -> Array | None:
         """Return the variances (n,) that y has beside the noise's, None for 0s."""
 
-    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
+    def start(self, x: Array) -> tuple[Params, Array]:
         """Return initial parameters and y (n, n_latent), 0 at missing cells (x is NaN there)."""
 
     def update_params(

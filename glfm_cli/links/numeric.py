@@ -149,7 +149,7 @@ class NumericLink(PlainLink, ABC):
     def start_values(self, x: Array) -> Array:
         """Return y (n,) to start with of cells x (n,), 0 where they are NaN."""
 
-    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
+    def start(self, x: Array) -> tuple[Params, Array]:
         """Return no parameters, and y; of intervals the middle, half a unit inside open ones."""
         y = self.start_values(values_of(x))
         if x.ndim == 2:

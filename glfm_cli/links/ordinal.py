@@ -83,7 +83,7 @@ class OrdinalLink(LevelLink):
         """Put others in place of the thresholds."""
         params["thresholds"][:] = theta
 
-    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
+    def start(self, x: Array) -> tuple[Params, Array]:
         """Return thresholds at the normal quantiles of the level frequencies, and y amid them."""
         codes = x[~np.isnan(x)].astype(np.intp)
         # Half a cell a level: levels without observed cells need some room.

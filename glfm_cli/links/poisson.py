@@ -83,7 +83,7 @@ class PoissonCount(PlainLink):
         """Return a few counts."""
         return np.array([0.0, 1.0, 2.0])
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+    def start(self, x: Array) -> tuple[Params, Array]:
         """Return no parameters; pseudo-observations are not made of it."""
         return {}, np.zeros((x.size, 1))
 

@@ -121,9 +121,9 @@ class MissingByValue(_Base):
         """Return False: values that were seen are not those that were not."""
         return False
 
-    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
+    def start(self, x: Array) -> tuple[Params, Array]:
         """Return a curve that is flat, and y, 0 at missing cells."""
-        params, y = super().start(x, rng)
+        params, y = super().start(x)
         seen = float(np.sum(x[:, 0] == x[:, 1])) if x.ndim == 2 else float(np.sum(~np.isnan(x)))
         lost = float(unseen_rows(x).size) if x.ndim == 2 else 0.0
         start = ndtri((seen + 1.0) / (seen + lost + 2.0))

@@ -159,7 +159,7 @@ class TwoPartLink(PlainLink):
 
     # Sampling
 
-    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
+    def start(self, x: Array) -> tuple[Params, Array]:
         """Return t = 1, and y one deviation from the probit of the atom's share; g(x)."""
         is_at = x == self.at
         share = (is_at.sum() + 0.5) / (np.sum(~np.isnan(x)) + 1.0)

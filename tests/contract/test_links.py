@@ -122,9 +122,9 @@ def law_of(link: Any, n: int, seed: int, parts: int = 2) -> NormalMixture:
 
 def params_of(link: Any) -> dict[str, np.ndarray]:
     if not link.discrete:
-        return link.start(np.array([np.nan]), np.random.default_rng(0))[0]
+        return link.start(np.array([np.nan]))[0]
     x = np.arange(link.n_levels * 1.0)
-    return link.start(x, np.random.default_rng(0))[0]
+    return link.start(x)[0]
 
 
 def support(link: Any) -> np.ndarray | None:
@@ -252,7 +252,7 @@ def test_correlated_utilities_have_the_shares_of_a_long_simulation(s: int, seed:
 def test_bounds_that_are_fixed_follow_neither_y_nor_chance(case: str, seed: int) -> None:
     link, rng, found = CASES[case].link(), np.random.default_rng(seed), []
     x = CASES[case].make(rng, 60)
-    params, y = link.start(x, rng)
+    params, y = link.start(x)
     for _ in range(2):
         eta = rng.normal(size=y.shape)
         link.augment(x, eta[:, 0] if link.n_latent == 1 else eta, 1.0, params, rng, y)

@@ -195,6 +195,6 @@ def draw_table(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
         else:
             x[seen] = link.sample(normal(eta, var), chain.params[d], rng)[seen]
         if link.known:
-            y[seen] = link.start(x, own)[1][seen]
+            y[seen] = link.start(x)[1][seen]
         else:
             link.augment(x, eta, var, chain.params[d], own, y)

@@ -87,7 +87,7 @@ def redraw_table(chain: Chain, twins: Twins, rng: np.random.Generator) -> None:
         start, end = chain.spans[d]
         own = chain.streams.get(column_step(d))
         if link.known:
-            cells.y[seen, start:end] = link.start(cells_x, own)[1][seen]
+            cells.y[seen, start:end] = link.start(cells_x)[1][seen]
             continue
         cells.y[seen, start:end] = y[seen, start:end]
         noise = float(draw.noise[d])

@@ -86,7 +86,7 @@ class Tiny:
             np.packbits(Z, axis=1), Z.shape[1], B, noise, spans_of(self.problem.links), self.linear,
             KnownFeatures.none(),
         )  # fmt: skip
-        params = [link.start(x, rng)[0] for link, x in zip(self.problem.links, self.problem.xs,
+        params = [link.start(x)[0] for link, x in zip(self.problem.links, self.problem.xs,
                                                             strict=True)]  # fmt: skip
         draw = Draw(self.latent, tuple(params), {})
         links = self.problem.links

@@ -110,7 +110,7 @@ def coverage(kind: str, design: str, plan: dict[str, int], seed: int) -> dict[st
     drawn = np.array([d.latent.means_at(*places) for d in posterior.draws()])
     expected = x[i, j]
     if kind == "real":
-        expected = link.start(5.0 + 2.0 * expected, rng)[1][:, 0]
+        expected = link.start(5.0 + 2.0 * expected)[1][:, 0]
     if isinstance(link, CategoricalLink) and link.reference == 1:
         expected = -expected
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)

@@ -200,7 +200,7 @@ class Walk:
             link, x, at = chain.problem.links[k], self.xs[self.names[k]][rows], chain.spans[k]
             y = np.ascontiguousarray(chain.cells.y[rows, slice(*at)])
             if chain.cells.known[k]:
-                _, y = link.start(x, rng)
+                _, y = link.start(x)
             else:
                 eta = np.ascontiguousarray(chain.eta_of(k)[rows])
                 link.augment(x, eta, float(noise[k]), chain.params[k], rng, y)

@@ -99,7 +99,7 @@ class SideCode:
         for encoded, link, reference in zip(columns, self.links, self.reference, strict=True):
             name, x = encoded.column.name, encoded.x
             if link is not None:
-                parts.append(link.start(x, np.random.default_rng(0))[1][:, :1])
+                parts.append(link.start(x)[1][:, :1])
                 names.append(name)
             elif encoded.column.ordinal:
                 parts.append(x[:, None])

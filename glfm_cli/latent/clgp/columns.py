@@ -64,7 +64,7 @@ def _kind_of(link: Link, x: Array) -> ColumnKind:
 def _ends(link: Link, x: Array, params: Params) -> tuple[Array, Array]:
     """Return what x says of y, (N,) each."""
     rng = np.random.default_rng(0)  # asked for by the protocol; no observation of numbers draws
-    y = link.start(x, rng)[1]
+    y = link.start(x)[1]
     lower, upper = np.empty(y.shape), np.empty(y.shape)
     link.bound(x, params, y, rng, lower, upper)
     missing = np.isnan(x if x.ndim == 1 else x[:, 0])

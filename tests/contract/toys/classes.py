@@ -66,10 +66,10 @@ class Classes:
         return State(y, shares, m, noise, config.rise, spans)
 
     def _seen(self, values: Values) -> Array:
-        rng, problem = np.random.default_rng(0), values.problem
+        problem = values.problem
         columns = zip(problem.links, problem.xs, strict=True)
         return np.hstack(
-            [np.where(np.isnan(x)[:, None], np.nan, link.start(x, rng)[1]) for link, x in columns]
+            [np.where(np.isnan(x)[:, None], np.nan, link.start(x)[1]) for link, x in columns]
         )
 
     def step(self, state: State, values: Values, streams: Streams, adapt: bool) -> Progress:

@@ -56,7 +56,7 @@ class GradesLink(LevelLink):
     def cuts(self) -> Array:
         return ndtri(np.arange(self.n_levels + 1) / self.n_levels)
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+    def start(self, x: Array) -> tuple[Params, Array]:
         y = ndtri((x + 0.5) / self.n_levels)
         return {}, np.nan_to_num(y)[:, None]
 
