@@ -40,8 +40,8 @@ _WITHIN_WEEK = re.compile("%[aAu]")
 class Moments:
     """How a types file says that a column writes dates or durations.
 
-    format : of dates, one of strptime's, with %q for the quarter, `iso`, `excel` (a serial number) or `unix` (seconds since
-        1970); None is ISO
+    format : of dates, one of strptime's, with %q for the quarter, `iso`, `excel` (a serial number)
+        or `unix` (seconds since 1970); None is ISO
     """
 
     kind: Kind
