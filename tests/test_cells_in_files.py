@@ -58,6 +58,8 @@ def test_days_before_those_of_a_workbook_are_texts(tmp_path: Path) -> None:
     [
         (pa.array(["x" * 40_000]), "xlsx", "found a text of 40000"),
         (pa.array(["a\x0bb"]), "ods", "cannot hold control characters"),
+        (pa.array(["a\0b"]), "sav", r"column 'v', row 1: a .sav file cannot hold.*found 'a.x00b'"),
+        (pa.array(["a\0b"]).dictionary_encode(), "dta", "column 'v', row 1: a .dta file"),
         (pa.array([b"a"]), "sav", "a .sav file cannot hold values of type binary"),
     ],
 )
@@ -67,6 +69,29 @@ def test_what_a_file_cannot_hold_is_said(
     with pytest.raises(OutputError, match=line):
         again(cells, tmp_path / f"t.{kind}")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["table", "cells"])
+@pytest.mark.parametrize("kind", ["sav", "dta", "ods"])
+def test_texts_that_a_file_cannot_hold_are_refused_before_the_work(
+    tmp_path: Path, kind: str, option: str
+) -> None:
+    names = pa.array(["a"] * 8 + ["b\0c", "d"])
+    table = pa.table({"who": names, "x": [None, *map(float, range(9))]})
+    types, files = {"columns": {"who": "id", "x": "real"}}, {option: tmp_path / f"t.{kind}"}
+    with pytest.raises(OutputError, match=r"'who', row 9: .* cannot hold this control character"):
+        impute(table, types, files=Files(**files), observer=_NeverBegun())
+    assert not list(tmp_path.iterdir())
+
+
+class _NeverBegun:
+    """Fails when a run begins."""
+
+    def begun(self, session: object) -> None:
+        raise AssertionError
+
+    def swept(self, chain: int, sweep: int, trace: object) -> None:
+        """Be told of a sweep."""
 
 
 def test_dates_of_spss_may_have_missing_codes(tmp_path: Path) -> None:

@@ -16,7 +16,14 @@ from glfm_cli.completion.result import PROBABILITIES, Completion, cells_schema
 from glfm_cli.completion.traces import check_traces, write_traces
 from glfm_cli.encoding import Data, flag_columns
 from glfm_cli.errors import UsageError
-from glfm_cli.io import check_target, check_writable, renamed_note, write_parts, write_table
+from glfm_cli.io import (
+    check_cells,
+    check_target,
+    check_writable,
+    renamed_note,
+    write_parts,
+    write_table,
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,7 @@ class Files:
         first = table.slice(0, 1)
         if self.table is not None:
             written = first if self.multiple is None else numbered(first, 0)
+            check_cells(self.table, table)
             check_target(self.table, written, (1 + (self.multiple or 0)) * table.num_rows)
         if self.cells is not None:
             ids = first.select(list(data.ids))
@@ -121,6 +129,7 @@ class Files:
                 ids[field.name] if field.name in data.ids else pa.nulls(1, field.type)
                 for field in schema
             ]
+            check_cells(self.cells, table.select(list(data.ids)))
             n_cells = sum(int(encoded.requested.sum()) for encoded in data.columns)
             check_target(self.cells, pa.table(row, schema=schema), n_cells)
         for path, schema in ((self.probabilities, PROBABILITIES), (self.draws, SCHEMA)):

@@ -11,6 +11,7 @@ from glfm_cli.io.dialect import is_text_table, mark_written_type, notes_of
 from glfm_cli.io.files import atomic_write, check_writable, is_device, same_file
 from glfm_cli.io.folders import whole_folder
 from glfm_cli.io.tables import (
+    check_cells,
     check_target,
     naming_sheets,
     read_table,

@@ -25,6 +25,7 @@ from glfm_cli.io.declared import STATISTICS_KEY as KEY
 from glfm_cli.io.declared import declare, shown_code
 from glfm_cli.io.extras import need
 from glfm_cli.io.mixed import cells_of, mixed_column
+from glfm_cli.io.texts import check_texts
 from glfm_cli.io.variable_names import variable_names
 
 _LABEL = {"sav": 256, "dta": 80}  # characters of a label at most
@@ -150,6 +151,7 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
         not installed.
     """
     pyreadstat, pandas = need("pyreadstat", "stats", shown), need("pandas", "stats", shown)
+    check_texts(table, layout, shown)
     about = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
     frame: dict[str, Any] = {}
     options: dict[str, Any] = {

@@ -49,6 +49,7 @@ from glfm_cli.io.formats import (
 from glfm_cli.io.frames import table_of
 from glfm_cli.io.location import Location, locate
 from glfm_cli.io.packed import unpack, write_packed
+from glfm_cli.io.texts import check_texts
 
 MOST_SHEETS = 8  # that an error names
 
@@ -231,6 +232,11 @@ def check_target(target: PathLike, table: pa.Table, n_rows: int = 1) -> None:
         pass
     if os.fspath(target) != STANDARD:
         check_writable(target)
+
+
+def check_cells(target: PathLike, table: pa.Table) -> None:
+    """Raise, before long work, the error that `write_table` would for the texts of a table."""
+    check_texts(table, _format_of_target(target, None).layout, file_label(target))
 
 
 def renamed_note(target: PathLike, names: Sequence[str]) -> str | None:
