@@ -414,6 +414,8 @@ PERSONS = [g for g in range(1, 31) for _ in range(3 + g % 4)]
         ("number_of_steps", [17001 + 3 * g for g in range(60)], "count"),
         ("N1", 20 * [1, 2, 3, 4, 5, 6], "ordinal"),
         ("n_children", 20 * [1, 2, 3, 4, 5, 6], "count"),
+        ("Floors", 20 * [1, 2, 3, 4, 5, 6], "count"),
+        ("bedrooms", 20 * [0, 1, 2, 3, 4, 5], "count"),
         ("dose", [180 + 7 * g for g in PERSONS], "count"),
         ("visit", 20 * list(range(1, 6)), "count"),
         ("age", PERSONS, "count"),

@@ -18,7 +18,9 @@ _ROW = words(
 _COUNT = words(
     """n nr num number numbers no count counts visits children kids siblings persons people members
     rooms cars times age days weeks months years hours hrs minutes weekswrk parity pregnancies
-    credits points goals week day hour period visit wave occasion session round"""
+    credits points goals week day hour period visit wave occasion session round
+    floors storeys stories bedrooms bathrooms doors seats adults dependents dependants employees
+    pets vehicles weight weights quantity qty"""
 )
 _ITEM = re.compile(r"n\W?\d+", re.IGNORECASE)  # one of several, as N1 to N5 of a questionnaire
 _ENDS_AS_NUMBER = re.compile(r".*(?:[\W_](?:nr|no|num|number)|(?<=[a-z])N(?:[Rr]|o|um|umber))")
