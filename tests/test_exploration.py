@@ -220,6 +220,26 @@ def test_columns_of_one_feature_depend_on_each_other(
     assert min(strength[0, 1], strength[3, 4]) > 3 * max(strength[0, 3], strength[1, 4])
 
 
+def test_tables_of_pairs_have_the_strongest_ones_alone(
+    planted: tuple[Exploration, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _ = planted
+    n = len(found.scales)
+    every = [tables.dependence(found), tables.missing(found)]
+    assert [one.num_rows for one in every] == [n * (n - 1) // 2, n * (n + 1) // 2]
+    monkeypatch.setattr(tables, "MOST_PAIRS", n + 2)
+    assert tables.dependence(found).equals(every[0].slice(0, n + 2))
+    some = tables.missing(found).to_pylist()
+    rest = [row for row in every[1].to_pylist() if row not in some]
+    assert [row["column"] for row in some if row["column"] == row["other"]] == list(
+        found.missing.names
+    )
+    pairs = [abs(row["phi"]) for row in some if row["column"] != row["other"]]
+    assert len(pairs) == 2
+    assert min(pairs) >= max(abs(row["phi"]) for row in rest)
+    assert some == [row for row in every[1].to_pylist() if row in some]
+
+
 def test_similar_rows_share_the_pattern(planted: tuple[Exploration, np.ndarray]) -> None:
     found, _ = planted
     assert found.similar is not None

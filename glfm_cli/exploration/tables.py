@@ -18,6 +18,7 @@ from glfm_cli.exploration.shared_tables import shared_summary, shared_tables
 from glfm_cli.exploration.words import value_text
 
 TEXT, NUMBER, TRUTH = pa.string(), pa.float64(), pa.bool_()
+MOST_PAIRS = 100_000  # of columns: all of 446
 
 
 def features(found: Findings) -> pa.Table:
@@ -181,34 +182,36 @@ def _by_row(found: Findings, rows: Array, columns: dict[str, Any]) -> pa.Table:
 
 
 def dependence(found: Findings) -> pa.Table:
-    """Return one row a pair of columns: mutual information in bits, and strength."""
+    """Return one row a pair of columns, the strongest: mutual information in bits, and strength."""
     one = found.dependence
     assert one is not None
-    pairs = [(a, b) for a in range(len(one.names)) for b in range(a + 1, len(one.names))]
-    pairs.sort(key=lambda pair: -one.information[pair])
-    return _by_pair(one.names, pairs, {"bits": one.information, "strength": one.strength})
+    a, b = np.triu_indices(len(one.names), 1)
+    first = np.argsort(-one.information[a, b], kind="stable")[:MOST_PAIRS]
+    values = {"bits": one.information, "strength": one.strength}
+    return _by_pair(one.names, a[first], b[first], values)
 
 
 def missing(found: Findings) -> pa.Table:
     """Return one row a pair of columns: the share of rows in which both are missing.
 
-    A column paired with itself gives its own share.
+    A column paired with itself gives its own share. Of very many pairs those of the largest |phi|.
     """
     one = found.missing
-    pairs = [(a, b) for a in range(len(one.names)) for b in range(a, len(one.names))]
-    return _by_pair(one.names, pairs, {"share": one.together, "phi": one.phi})
+    a, b = np.triu_indices(len(one.names))
+    if a.size > MOST_PAIRS:
+        size = np.where(a == b, np.inf, np.abs(one.phi[a, b]))
+        first = np.sort(np.argsort(-size, kind="stable")[: max(MOST_PAIRS, len(one.names))])
+        a, b = a[first], b[first]
+    return _by_pair(one.names, a, b, {"share": one.together, "phi": one.phi})
 
 
 def _by_pair(
-    names: Sequence[str], pairs: Sequence[tuple[int, int]], values: Mapping[str, Array]
+    names: Sequence[str], a: Array, b: Array, values: Mapping[str, Array]
 ) -> pa.Table:
-    """Return the entries of matrices at pairs of columns."""
-    ends = {
-        what: pa.array([names[pair[i]] for pair in pairs], TEXT)
-        for i, what in enumerate(("column", "other"))
-    }
-    entries = {n: pa.array([x[pair] for pair in pairs], NUMBER) for n, x in values.items()}
-    return pa.table(ends | entries)
+    """Return the entries of matrices at pairs of columns (a, b)."""
+    known = pa.array(names, TEXT)
+    ends = {"column": known.take(pa.array(a)), "other": known.take(pa.array(b))}
+    return pa.table(ends | {n: pa.array(x[a, b], NUMBER) for n, x in values.items()})
 
 
 def everything(found: Findings) -> dict[str, pa.Table]:
