@@ -289,6 +289,48 @@ def test_what_the_others_tell_of_follows(tmp_path: Any, fitting: str) -> None:
     assert all(encoded.sample is not None for encoded in new.columns)  # that of the fit
 
 
+def campaigns(n: int = 200) -> dict[str, np.ndarray]:
+    """Return what campaigns cost and earn, often nothing, and earnings per cost."""
+    rng = np.random.default_rng(11)
+    clicks = rng.integers(20, 2000, n)
+    cost = clicks * np.exp(rng.normal(-0.7, 0.1, n))
+    revenue = np.where(rng.random(n) < 0.1, 0.0, cost * np.exp(rng.normal(1.0, 0.3, n)))
+    return {"clicks": 1.0 * clicks, "cost": cost, "revenue": revenue, "roas": revenue / cost}
+
+
+CAMPAIGNS = {
+    "rest": "positive",
+    "columns": {"roas": {"type": "positive", "formula": "revenue / cost"}},
+}
+
+
+def test_a_result_that_was_computed_from_the_table_follows() -> None:
+    x, gone = campaigns(), np.random.default_rng(2).random((2, 200)) < 0.2
+    x["revenue"] += 1.0  # of which any column might follow
+    x["roas"] = x["revenue"] / x["cost"]
+    masks = {"cost": gone[0], "revenue": gone[1], "roas": gone.any(axis=0)}
+    cells = {name: pa.array(v, mask=masks.get(name)) for name, v in x.items()}
+    data = prepare(pa.table(cells), CAMPAIGNS)[1]
+    assert data.columns[3].column.follows == "roas"
+    done = impute(pa.table(cells), CAMPAIGNS, seed=1, **SHORT).table
+    cost = done["cost"].to_numpy()
+    error = np.log(cost[gone[0]] / x["cost"][gone[0]])
+    assert np.sqrt(np.mean(error**2)) < 0.2  # by the clicks, which leave 0.1
+    assert done["roas"].to_numpy() == pytest.approx(done["revenue"].to_numpy() / cost)
+
+
+def test_nothing_follows_from_a_ratio_of_nothing() -> None:
+    rng, gone = np.random.default_rng(12), np.random.default_rng(2).random((3, 200)) < 0.2
+    revenue, roas = np.exp(rng.normal([[5.0], [1.0]], 0.5, (2, 200)))
+    cost, none = revenue / roas, rng.random(200) < 0.1
+    x = {"cost": cost, "revenue": np.where(none, 0.0, revenue), "roas": np.where(none, 0.0, roas)}
+    cells = {name: pa.array(v, mask=m) for (name, v), m in zip(x.items(), gone, strict=True)}
+    data = prepare(pa.table(cells), CAMPAIGNS)[1]
+    assert data.columns[0].column.follows is None
+    done = impute(pa.table(cells), CAMPAIGNS, seed=1, **SHORT).table["cost"].to_numpy()
+    assert done.min() > 1.0
+
+
 def test_a_result_is_any_column_of_its_formula() -> None:
     formula = parse_formula("`net pay` * (1 - tax) ** 2 / log(hours)")
     true = {"net pay": np.array([7.0]), "tax": np.array([0.2]), "hours": np.array([30.0])}

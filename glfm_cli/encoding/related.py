@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from glfm_cli.arrays import mean_ranks
-from glfm_cli.encoding.data import EncodedColumn
-from glfm_cli.schema.formula import Formula, parse_formula
+from glfm_cli.encoding.data import EncodedColumn, Mask
+from glfm_cli.schema.formula import RESULT, Formula, parse_formula
 from glfm_cli.schema.relations import conditions_in_order, in_order
 
 FEW_ROWS = 20  # in which an equation's columns are all known, to choose the one that follows
@@ -78,15 +78,20 @@ class Relations:
         return frozenset(of.union(*self.less))
 
 
-def with_followers(columns: list[EncodedColumn], relations: Relations) -> list[EncodedColumn]:
+def with_followers(
+    columns: list[EncodedColumn], relations: Relations, before: Sequence[EncodedColumn]
+) -> list[EncodedColumn]:
     """Return columns of which one of each equation is said to be what follows from the others.
+
+    before : the columns as in the table, without what follows from others
 
     Known cells of it the model does not see (`learnt_cells`), so that it should be the one that the
     others, by themselves, have most to say of: of b = w / h^2, where b tells nothing of h, it is w.
     Taken is the column without which normal scores of the others have the correlation matrix of
     the largest determinant. A sum, an equation whose columns are in others, or of few known rows
-    or a column that is the same in all of these, has the result that it is stated with. New rows
-    have that of their fit.
+    or a column that is the same in all of these, has the result that it is stated with; so has one
+    whose result is known in no row where another column is missing, as if computed from the table.
+    New rows have that of their fit.
     """
     shared = Counter(d for one in relations.equations for d in (one.d, *one.of))
     found = list(columns)
@@ -98,13 +103,14 @@ def with_followers(columns: list[EncodedColumn], relations: Relations) -> list[E
         known = np.all([columns[d].observed for d in involved], axis=0)
         chosen = one.d
         several = known.sum() >= FEW_ROWS and all(np.ptp(columns[d].x[known]) for d in involved)
-        if not one.is_sum and several and all(shared[d] == 1 for d in involved):
+        alone = all(shared[d] == 1 for d in involved) and not _is_computed(before, one)
+        if not one.is_sum and several and alone:
             ranks = np.stack([mean_ranks(columns[d].x[known]) for d in involved])
             R = np.corrcoef(ndtri((ranks - 0.5) / known.sum()))
             left = {
                 d: np.linalg.slogdet(np.delete(np.delete(R, k, 0), k, 1))[1] - (k > 0) * CLEAR
                 for k, d in enumerate(involved)
-                if k == 0 or _may_follow(columns[d], one)
+                if k == 0 or _may_follow(columns, d, one, known)
             }
             chosen = max(left, key=lambda d: left[d])
         column = replace(found[chosen].column, follows=name)
@@ -112,7 +118,18 @@ def with_followers(columns: list[EncodedColumn], relations: Relations) -> list[E
     return found
 
 
-def _may_follow(encoded: EncodedColumn, one: Relation) -> bool:
-    column = encoded.column
-    solved = one.formula.solved_for(column.name, "the result")
-    return solved is not None and column.completed and not column.integral
+def _is_computed(columns: Sequence[EncodedColumn], one: Relation) -> bool:
+    """Return whether a result is missing wherever another column is, and some are."""
+    gaps = np.any([~columns[d].observed for d in one.of], axis=0)
+    return bool(gaps.any() and not columns[one.d].observed[gaps].any())
+
+
+def _may_follow(columns: Sequence[EncodedColumn], d: int, one: Relation, known: Mask) -> bool:
+    """Return whether an equation can be solved for a column, in all rows known."""
+    column = columns[d].column
+    solved = one.formula.solved_for(column.name, RESULT)
+    if solved is None or not column.completed or column.integral:
+        return False
+    named = {name: columns[c].x[known] for name, c in zip(one.formula.names, one.of, strict=True)}
+    # Of a ratio whose numerator is 0 nothing follows for the other number.
+    return bool(np.isfinite(solved.evaluate({**named, RESULT: columns[one.d].x[known]})).all())

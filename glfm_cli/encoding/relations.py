@@ -68,7 +68,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
             _add_known(columns, one, file)
     for one in relations.equations:
         notes += _impossible(data.columns, columns, one)
-    columns = with_followers(columns, relations)
+    columns = with_followers(columns, relations, data.columns)
     for d, other in relations.less:
         with np.errstate(invalid="ignore"):
             wrong = np.flatnonzero(columns[d].x >= columns[other].x)
