@@ -1187,3 +1187,26 @@ def test_amounts_in_parentheses_are_below_zero() -> None:
     assert "some below zero" in reason
     encoded = encode(pa.table({"balance": cells}), Schema((column,))).columns[0]
     assert np.array_equal(encoded.x, x)
+
+
+@pytest.mark.parametrize("scale", [2000.0, 20.0])
+def test_numbers_in_parentheses_are_below_zero_where_they_are_many(scale: float) -> None:
+    x = np.round(np.random.default_rng(1).normal(0.0, scale, ROWS), 2)
+    cells = [f"{one:,.2f}" if one >= 0 else f"({-one:,.2f})" for one in x]
+    cells[3] = "-"
+    column, reason = guessed("balance", cells)
+    assert (column.type, column.thousands) == (ColumnType.REAL, ",")
+    assert "some below zero" in reason
+    assert reason.endswith('"-" may be 0, as accounts write it: then write 0 into these cells')
+    encoded = encode(pa.table({"balance": cells}), Schema((column,))).columns[0]
+    assert np.array_equal(np.delete(encoded.x, 3), np.delete(x, 3))
+
+
+def test_a_few_numbers_in_parentheses_are_remarks() -> None:
+    x = np.round(np.random.default_rng(1).normal(50.0, 10.0, ROWS), 2)
+    cells = [f"({one})" if i < 3 else f"{one}" for i, one in enumerate(x)]
+    column, _ = guessed("lead", cells)
+    assert column.type is ColumnType.POSITIVE
+    assert [(code.text, code.impute) for code in column.missing] == [
+        (cell, False) for cell in cells[:3]
+    ]

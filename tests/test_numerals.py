@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glfm_cli import Schema, impute
+from glfm_cli.encoding import encode
 from glfm_cli.encoding.number_style import learn_style
+from glfm_cli.errors import TableError
 from glfm_cli.io.numerals import PLAIN, Numerals
 
 GERMAN = Numerals(",", ".")
@@ -43,6 +46,12 @@ GERMAN = Numerals(",", ".")
         (Numerals(",", ".", unit="€"), "(2.793,60 €)", "-2793.60"),
         (Numerals(unit="$"), "(5)", None),
         (Numerals(unit="$"), "(-$5)", None),
+        (Numerals(".", ",", unit="$"), "$(2,793.60)", "-2793.60"),
+        (Numerals(".", ",", unit="$"), "$ (2,793.60)", "-2793.60"),
+        (Numerals(",", "", True), "(8,6) %", "-8.6"),
+        (Numerals(",", "", True), "((8,6) %)", None),
+        (Numerals(".", ","), "(1,234.5)", "-1234.5"),
+        (Numerals(".", ","), "(-5)", None),
         (PLAIN, "(5)", None),
         (PLAIN, "1,5", None),
         (PLAIN, "1e-5", "1e-5"),
@@ -67,6 +76,9 @@ def test_a_cell_is_read_in_its_form_and_in_no_other(
         (Numerals(unit="cm"), ["148", "150"], "99", "99"),
         (Numerals(".", ",", unit="$"), ["-$5", "$1,200"], "-3400", "-$3,400"),
         (Numerals(".", ",", unit="$"), ["$-5", "$1,200"], "-3400", "$-3,400"),
+        (Numerals(".", ",", unit="$"), ["($5)", "$1,200"], "-3400", "($3,400)"),
+        (Numerals(".", ",", unit="$"), ["($5)", "$1,200"], "3400", "$3,400"),
+        (Numerals(".", ","), ["(5.0)", "1,200.5"], "-3400", "(3,400.0)"),
         (Numerals(unit="EUR"), ["+5 EUR", "-3 EUR"], "4", "+4 EUR"),
         (Numerals(","), ["1,50E-03", "2,25E+04"], "0.0123", "1,23E-02"),
     ],
@@ -109,3 +121,25 @@ def test_what_is_written_in_a_style_reads_as_the_same_number(
     assert [style.write(x) for x in numbers] == cells
     read = form.read(pa.array(cells)).plain.cast(pa.float64()).to_numpy()
     assert np.array_equal(read, [float(x) for x in numbers])
+
+
+def test_losses_are_completed_in_brackets_where_accounts_write_them_so() -> None:
+    x = np.round(np.random.default_rng(4).normal(0.0, 900.0, 120), 2)
+    cells: list[str | None] = [f"{a:,.2f}" if a >= 0 else f"({-a:,.2f})" for a in x]
+    cells[:30] = [None] * 30
+    table = pa.table({"sales": 2.0 * x + 5000.0, "profit": cells})
+    types = {"columns": {"sales": "real", "profit": {"type": "real", "thousands": ","}}}
+    done = impute(table, types, model="bsvd", chains=2, warmup=30, draws=30).table["profit"]
+    texts = done.to_pylist()
+    assert texts[30:] == cells[30:]
+    below = [text.startswith("(") for text in texts[:30]]
+    clear = np.abs(x[:30]) > 500.0
+    assert np.array_equal(np.array(below)[clear], x[:30][clear] < 0.0)
+    assert not any("-" in text for text in texts)
+
+
+def test_brackets_alone_are_no_number_and_the_hint_says_what_reads_them() -> None:
+    table = pa.table({"profit": ["4.5", "(3.25)"]})
+    with pytest.raises(TableError) as caught:
+        encode(table, Schema.from_dict({"columns": {"profit": "real"}}))
+    assert '`thousands: ","`, with which brackets are a minus' in str(caught.value.hint)

@@ -18,7 +18,7 @@ from glfm_cli.schema.moments import DAY, Letters, MomentStyle
 _PAIRS = re.compile(r"\d{1,2}(?:\D\d\d)+\D\d{3}")  # groups of two digits, as in India
 # Of what a style says of itself in a file: the least and largest whole numbers, and the switches.
 _WHOLE = {"places": (0, 10**6), "width": (1, 10**6), "steps": (1, DAY)}
-_SWITCHES = ("pairs", "fixed", "inner_sign", "plus")
+_SWITCHES = ("pairs", "fixed", "inner_sign", "plus", "brackets")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class NumberStyle:
     before, behind : the percent sign or unit, with the space between it and the number
     inner_sign : whether a sign stands between the text before and the digits
     plus : whether numbers above zero have a sign
+    brackets : whether numbers below zero stand in brackets, as in accounts
     """
 
     decimal: str = "."
@@ -46,6 +47,7 @@ class NumberStyle:
     behind: str = ""
     inner_sign: bool = False
     plus: bool = False
+    brackets: bool = False
 
     def write(self, number: Decimal) -> str:
         """Return a number, rounded already, as a cell of the column."""
@@ -61,6 +63,8 @@ class NumberStyle:
         if self.fixed and self.places is not None:
             fraction = fraction.ljust(self.places, "0")
         digits = self._grouped(whole) + (self.decimal + fraction if fraction else "") + power
+        if self.brackets and number < 0:
+            return f"({self.before}{digits}{self.behind})"
         front = self.before + sign if self.inner_sign else sign + self.before
         return front + digits + self.behind
 
@@ -84,6 +88,9 @@ class NumberStyle:
 def learn_style(numerals: Numerals, texts: Iterable[str]) -> NumberStyle:
     """Return how most of some cells are written, each a number of the form `numerals`."""
     mark, space = re.escape(numerals.mark), f"[{SPACES}]*"
+    texts = list(texts)
+    in_brackets = [text for text in texts if "(" in text]
+    texts = [re.sub("[()]", "", text) for text in texts]
     sign = f"[+{MINUS}]?"
     cell = re.compile(
         rf"(?P<outer>{sign}{space})(?P<before>(?:{mark}{space})?)(?P<inner>{sign}{space})"
@@ -111,7 +118,13 @@ def learn_style(numerals: Numerals, texts: Iterable[str]) -> NumberStyle:
         behind=_usual(match["behind"] for match in found),
         inner_sign=any(match["before"] and match["inner"].strip() for match in found),
         plus=any("+" in match["outer"] + match["inner"] for match in found),
+        brackets=2 * len(in_brackets) > len(in_brackets) + _n_negative(found),
     )
+
+
+def _n_negative(found: Iterable[re.Match[str]]) -> int:
+    """Return how many numbers have a minus."""
+    return sum(not set(MINUS).isdisjoint(match["outer"] + match["inner"]) for match in found)
 
 
 def style_from_dict(entries: Mapping[str, Any]) -> NumberStyle | MomentStyle:

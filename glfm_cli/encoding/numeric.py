@@ -349,6 +349,7 @@ _WRITTEN = (
     (r"[+-]?\d*,\d+([eE][+-]?\d+)?", '`decimal: ","`'),
     (r"[+-]?\d{1,3}([ \u00a0\u202f]\d{3})+(\.\d*)?", '`thousands: " "`'),
     (r"[+-]?\d{1,3}(['\u2019]\d{3})+(\.\d*)?", '`thousands: "\'"`'),
+    (r"\((\d+|\d{1,3}(,\d{3})+)(\.\d*)?\)", '`thousands: ","`, with which brackets are a minus,'),
     (r"\$\s*\d+(\.\d+)?", "`unit: $`"),
     (r"[+-]?\d+(\.\d+)?(?:\s*\u20ac|\s?[a-zA-Z]{2,3}|\s[a-zA-Z]+)", "its unit, as `unit: cm`,"),
 )

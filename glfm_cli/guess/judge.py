@@ -125,7 +125,8 @@ def judge(column: Profile) -> Verdict:
     if guessed.numeric:
         guessed, how = _as_written(guessed, rest)
         reason += how
-        if guessed.unit in CURRENCIES and "-" in (code.text for code in gaps.codes):
+        accounts = guessed.unit in CURRENCIES or rest.matches(r"\(").any()
+        if accounts and "-" in (code.text for code in gaps.codes):
             gaps = gaps._replace(notes=(*gaps.notes, DASH_OF_ACCOUNTS))
     measured = guessed.numeric and not guessed.integral and is_intensity(name)
     if measured and n_observed < column.n_rows:

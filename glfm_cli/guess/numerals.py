@@ -38,18 +38,23 @@ _CELL = re.compile(
     rf"(?P<body>[.,]?\d(?:[\d.,'’{SPACES}]*\d)?[.,]?(?:[eE][+-]?\d+)?)"
     rf"(?P<gap>[{SPACES}]*)(?P<behind>(?:%|°?[^\W\d_][^\d,;:|()]{{0,14}}|°|{_AROUND})?)"
 )
+_BRACKETED = re.compile(rf"([^\d()+{MINUS}]*)\(([^()+{MINUS}]+)\)([^\d()]*)")
 _POINT = (Numerals(), Numerals(".", ","), Numerals(".", " "), Numerals(".", "'"))
 _COMMA = (Numerals(","), Numerals(",", "."), Numerals(",", " "), Numerals(",", "'"))
 _BETWEEN = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
 
 
 class _Parts(NamedTuple):
-    """A cell with a number in it: the digits, and the mark beside them, empty for none."""
+    """A cell with a number in it: the digits, and the mark beside them, empty for none.
+
+    bracketed : whether brackets stand around the digits
+    """
 
     text: str
     body: str
     mark: str
     cells: int
+    bracketed: bool = False
 
 
 def recognise(columns: Sequence[Profile], delimiter: str | None) -> list[Profile]:
@@ -106,14 +111,18 @@ def _parted(column: Profile) -> list[_Parts]:
             others.append(int(count))
         else:
             found.append(part)
+    odd = [part for part in found if part.bracketed and not part.mark]
+    if odd and not _are_accounts(found, odd):
+        found = [part for part in found if not part.bracketed or part.mark]
+        others += [part.cells for part in odd]
     few = are_strays(others, cells, len(found))
     return found if few and (len(found) >= 3 or not others) else []
 
 
 def _part(text: str, count: int) -> _Parts | None:
-    if text.startswith("(") and text.endswith(")"):  # ($5) of accounts is -$5
-        inside = _part(text[1:-1], count) if text[1:2] not in {*f"+{MINUS}"} else None
-        return inside._replace(text=text) if inside and inside.mark else None
+    if bracketed := _BRACKETED.fullmatch(text):  # ($5) and $(5) of accounts are -$5
+        inside = _part(f"{bracketed[1]}{bracketed[2]}{bracketed[3]}", count)
+        return inside._replace(text=text, bracketed=True) if inside else None
     match = _CELL.fullmatch(text)
     if match is None or (match["before"] and match["behind"]):
         return None
@@ -121,6 +130,16 @@ def _part(text: str, count: int) -> _Parts | None:
     if not _is_known(behind) and (not spaced or behind.casefold() in _NO_UNITS):
         return None
     return _Parts(text, match["body"], match["before"] or behind, count)
+
+
+def _are_accounts(parts: list[_Parts], bracketed: list[_Parts]) -> bool:
+    """Return whether brackets without a currency mean numbers below zero, and are no remarks.
+
+    Many numbers have them, others have none, and fewer have a minus.
+    """
+    many = len(bracketed) > MAX_STRAY and len(bracketed) < len(parts)
+    minus = sum(part.cells for part in parts if part.text[0] in MINUS)
+    return many and minus < sum(part.cells for part in bracketed)
 
 
 def _interval_part(text: str, count: int) -> _Parts | None:
@@ -190,6 +209,8 @@ def _read(column: Profile, parts: list[_Parts], *, comma: bool) -> Profile:
         several = f"numbers written in several ways, such as {like} and {odd.text}"
         return replace(column, mixture=several) if known and in_some_form else column
     form = replace(form, percent=mark == "%", unit="" if mark == "%" else mark)
+    if not (mark or form.thousands) and any(part.bracketed for part in parts):
+        form = replace(form, thousands="," if form.decimal == "." else ".")  # of accounts
     if form == PLAIN:
         return column
     plain = form.read(column.raw).plain

@@ -62,13 +62,11 @@ class Numerals:
     def read(self, texts: pa.Array) -> Reading:
         """Return what texts without spaces around them are as numbers of this form."""
         sign, space = f"[+{MINUS}]?", f"[{SPACES}]*"
+        texts = self._signed(texts, space)
         alone = pc.match_substring_regex(texts, f"^{sign}{space}{self.digits}$")
         marked = pc.if_else(alone, False, pa.scalar(None, pa.bool_()))
         if self.mark:
             mark = re.escape(self.mark)
-            bare = f"(?:{mark}{space}{self.digits}|{self.digits}{space}{mark})"
-            # As accounts are written, ($5) is -$5.
-            texts = pc.replace_substring_regex(texts, rf"^\(({bare})\)$", r"-\1")
             before = f"(?:{sign}{space}{mark}{space}|{mark}{space}{sign}){self.digits}"
             behind = f"{sign}{space}{self.digits}{space}{mark}"
             found = pc.match_substring_regex(texts, f"^(?:{before}|{behind})$")
@@ -81,6 +79,22 @@ class Numerals:
             plain = pc.replace_substring(plain, self.decimal, ".")
         plain = pc.replace_substring_regex(plain, r"^\+", "")
         return Reading(pc.replace_substring(plain, MINUS[0], "-"), marked)
+
+    def _signed(self, texts: pa.Array, space: str) -> pa.Array:
+        """Return texts with a minus for the brackets of accounts: ($5), $(5), (1,234).
+
+        Numbers without a mark or separators in brackets may be anything, a remark as well.
+        """
+        if self.mark:
+            mark = re.escape(self.mark)
+            bare = f"(?:{mark}{space}{self.digits}|{self.digits}{space}{mark})"
+            texts = pc.replace_substring_regex(texts, rf"^({mark}{space})\(([^()]+)\)$", r"(\1\2)")
+            texts = pc.replace_substring_regex(texts, rf"^\(([^()]+)\)({space}{mark})$", r"(\1\2)")
+        elif self.thousands:
+            bare = self.digits
+        else:
+            return texts
+        return pc.replace_substring_regex(texts, rf"^\(({bare})\)$", r"-\1")
 
 
 class Between(NamedTuple):
