@@ -88,12 +88,13 @@ UNANSWERED = REFUSALS | {
     *("don't know", "dont know", "do not know", "not known", "can't say", "can't choose"),
     *("weiß nicht", "weiss nicht", "weiß ich nicht", "kann ich nicht sagen", "keine angabe"),
     *("ne sait pas", "je ne sais pas", "no sabe", "no sé"),
+    *("(not set)", "(not provided)"),  # of web analytics
 }
 
 # The question was not asked: nothing is there to be completed.
 NO_QUESTION_WORDS = words("inapplicable inap inap. iap entfällt") | {
     *("not applicable", "does not apply", "item not applicable", "not asked", "question not asked"),
-    *("not rated", "unrated", "not yet rated", "too new to rate"),
+    *("nr", "not rated", "unrated", "not yet rated", "too new to rate"),
     *("legitimate skip", "valid skip", "logical skip", "not in universe"),
     *("not eligible", "trifft nicht zu", "nicht zutreffend"),
     *("nicht gefragt", "sans objet", "non applicable", "non concerné", "no aplica", "no procede"),

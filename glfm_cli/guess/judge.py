@@ -22,7 +22,7 @@ from glfm_cli.guess.names import is_code, is_intensity, is_scale
 from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
-from glfm_cli.guess.scales import coded_order, order
+from glfm_cli.guess.scales import are_seasons, coded_order, order
 from glfm_cli.guess.stray import STRAY_CODES
 from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.guess.words import judge_words
@@ -104,7 +104,8 @@ def judge(column: Profile) -> Verdict:
             always += ", or nothing; if that means no, as in boxes that were ticked, fill in a 0"
         return ignore(name, always)
     is_declared = labelled or rest.is_category or rest.order is not None
-    verdict = None if intervals or limits or is_declared else judge_dates(rest)
+    dated = not (intervals or limits or is_declared or are_seasons(rest.words()))
+    verdict = judge_dates(rest) if dated else None
     if verdict is None:
         verdict = judge_numbers(rest) if is_numeric else _judge_levels(rest)
     guessed = replace(verdict.column, label=column.declared.label)

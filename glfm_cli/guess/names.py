@@ -18,7 +18,8 @@ _ROW = words(
 _COUNT = words(
     """n nr num number numbers no count counts visits children kids siblings persons people members
     rooms cars times age days weeks months years hours hrs minutes weekswrk parity pregnancies
-    credits points goals week day hour period visit wave occasion session round
+    credits points goals assists wins losses orders purchases transactions sessions clicks logins
+    calls tickets claims complaints week day hour period visit wave occasion session round
     floors storeys stories bedrooms bathrooms doors seats adults dependents dependants employees
     pets vehicles weight weights quantity qty"""
 )

@@ -15,6 +15,7 @@ _UNIT_BEHIND = _UNIT.replace("unit", "behind")
 _NEVER = "never"
 _RANGE = re.compile(rf"{_AMOUNT}\s*(?:-|–|—|to|\.\.)\s*{_AMOUNT}{_UNIT}")
 _BELOW = re.compile(rf"(?:<|<=|≤|under|below|less than|up to)\s*{_AMOUNT}{_UNIT}")
+_EXACT = re.compile(rf"{_AMOUNT}{_UNIT}")  # `2 years`, beside `< 1 year` or `10+ years`
 _ABOVE = re.compile(
     rf"(?:(?:>|>=|≥|over|above|more than)\s*{_AMOUNT}{_UNIT}"
     rf"|{_AMOUNT}\s*(?:\+|and over|and above|or more|and more|plus){_UNIT_BEHIND})"
@@ -45,6 +46,13 @@ _RANKS = [
     if not scale.startswith("#")
 ]
 _YES_NO = _RANKS[-1]
+# Ratings of long-term debt, each from default to the best; the words of a column are of one list.
+_RATINGS = (
+    ("D/SD/RD/C/CC/CCC/B/BB/BBB/A/AA/AAA", {"-": -1, "": 0, "+": 1}),
+    ("C/Ca/Caa/B/Ba/Baa/A/Aa/Aaa", {"3": -1, "2": 0, "": 0, "1": 1}),
+)
+_OF_AGENCIES = {"BB", "BBB", "Ba", "Baa"}  # of which one is there: A, AA and C are sizes as well
+_SEASON = re.compile(r"(\d{4})\s*[/–-]\s*(\d{2}|\d{4})")
 _STEPS = {word for ranks in _RANKS[:-1] for word in ranks}
 # Of words that grade others, in English, German, French, Spanish.
 _DEGREES = words_of(
@@ -80,12 +88,17 @@ def yes_no(word: str) -> int | None:
 def order(words: Iterable[str]) -> tuple[str, ...] | None:
     """Return words from low to high when they are steps of one scale, otherwise None."""
     found = sorted(words)
-    of = (_scale_keys, _graded_keys, _range_keys, _numbered_keys)
+    of = (_scale_keys, _graded_keys, _season_keys, _range_keys, _numbered_keys, _rating_keys)
     for keys in (keys_of(found) for keys_of in of):
         # Two words of one rank ("bad", "Bad") would stand in an order that nothing tells.
         if keys is not None and len(set(keys)) == len(keys):
             return tuple(word for _, word in sorted(zip(keys, found, strict=True)))
     return None
+
+
+def are_seasons(words: Iterable[str]) -> bool:
+    """Return whether words are seasons or financial years: 2016/17, 2017/18."""
+    return _season_keys(list(words)) is not None
 
 
 def coded_order(words: Iterable[str]) -> tuple[str, ...] | None:
@@ -126,6 +139,31 @@ def _graded_keys(words: list[str]) -> list[tuple[float, float]] | None:
     return None if None in found else [(float(rank or 0), 0.0) for rank in found]
 
 
+def _season_keys(words: list[str]) -> list[tuple[float, float]] | None:
+    """Return the years in which seasons begin, each of which ends in the next: 2016/17."""
+    found = [_SEASON.fullmatch(word.strip()) for word in words]
+    keys = []
+    for match in found:
+        if match is None or (int(match[1]) + 1 - int(match[2])) % 10 ** len(match[2]):
+            return None
+        keys.append((float(match[1]), 0.0))
+    return keys
+
+
+def _rating_keys(words: list[str]) -> list[tuple[float, float]] | None:
+    """Return the ranks of an agency's ratings: D to AAA, or C to Aaa, with their notches."""
+    if len(words) < FEWEST_CODES:
+        return None
+    for scale, notches in _RATINGS:
+        grades = scale.split("/")
+        parted = [(re.sub(r"[-+\d]$", "", word), re.sub("^[A-Za-z]+", "", word)) for word in words]
+        if not _OF_AGENCIES.isdisjoint(grade for grade, _ in parted) and all(
+            grade in grades and notch in notches for grade, notch in parted
+        ):
+            return [(float(grades.index(grade)), float(notches[notch])) for grade, notch in parted]
+    return None
+
+
 def _range_keys(words: list[str]) -> list[tuple[float, float]] | None:
     """Return the limits of ranges: `under 18`, `18-24`, `65+`; or `1`, `2`, `3 or more`.
 
@@ -143,8 +181,8 @@ def _range_keys(words: list[str]) -> list[tuple[float, float]] | None:
             keys.append((_amount(found[1] or found[3]), float("inf")))
         elif word == _NEVER:
             keys.append((float("-inf"), float("-inf")))
-        elif word.isdecimal() and len(words) <= _MOST_BARE:
-            keys.append((float(word), float(word)))
+        elif len(words) <= _MOST_BARE and (found := _EXACT.fullmatch(word)):
+            keys.append((_amount(found[1]), _amount(found[1])))
         else:
             return None
         if keys[-1][0] > keys[-1][1]:

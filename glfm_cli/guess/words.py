@@ -23,6 +23,7 @@ MOST_TYPOS = 0.05  # of the cells
 FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
 MOST_AMONG = 1 / 3  # of the cells, that are texts of many kinds among numbers
 _PAIR = r"^\d+(?:[.,]\d+)? ?/ ?\d+(?:[.,]\d+)?$"
+_BETWEEN = r"^\p{Sc} ?\d[\d.,]* ?[A-Za-z]{1,3}$"  # $1.2m, €500k
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
 
 
@@ -38,6 +39,9 @@ def judge_words(column: Profile) -> Verdict:
     if remarks.any() and (bare | remarks).all() and bare.sum() >= FEWEST_ONCE:
         such = scalar(column.keep(remarks).words()[0])
         return ignore(name, f"numbers, some with a remark, such as {such}; write the number alone")
+    if column.n_distinct >= FEWEST_ONCE and column.matches(_BETWEEN).all():
+        such = f"{scalar(column.words()[0])}; write the number alone, all in one unit"
+        return ignore(name, f"numbers between a currency and a unit, such as {such}")
     if column.n_distinct == column.n_observed:
         where = "every row" if column.all_different else f"each of its {column.n_observed} cells"
         return ignore(name, f"text that is different in {where}")
