@@ -64,6 +64,14 @@ def test_orders_that_other_columns_rise_with_are_counts() -> None:
     assert schema.columns[0].type is ColumnType.COUNT
 
 
+def test_no_amount_without_an_order_is_told_of_written_amounts() -> None:
+    orders = [i % 4 for i in range(ROWS)]
+    spent = [f"${37.5 * n + 0.25 * (n > 0) * (i % 9):,.2f}" for i, n in enumerate(orders)]
+    table = pa.table({"orders_12m": orders, "spent": spent})
+    hints = guess_schema(table).hints["spent"]
+    assert any(hint.endswith('only_if: "orders_12m > 0", otherwise: "0.00"') for hint in hints)
+
+
 def test_what_web_analytics_does_not_know_may_be_missing() -> None:
     table = pa.table({"source": repeat("google", "bing", "mail", "(not set)")})
     (hint,) = guess_schema(table).hints["source"]

@@ -24,6 +24,7 @@ from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.skips import Filter, at_zero, is_known_once, is_merged, skipped
 from glfm_cli.guess.units import in_several_units, unit_of
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict, may_be_group
+from glfm_cli.io.numerals import Numerals
 from glfm_cli.schema import Role
 from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import flow, quoted, scalar
@@ -66,7 +67,7 @@ def hints_of(
         found[columns[i].name] += _direction(x, verdicts[i])
     for i in numbers[:MOST_COLUMNS]:
         coded_number = _coded(table.column(i), verdicts[i])
-        found[columns[i].name] += _only_if(coded_number, by_level, verdicts)
+        found[columns[i].name] += _only_if(coded_number, columns[i].written, by_level, verdicts)
         if verdicts[i].column.positive or verdicts[i].column.integral:  # of those that follow
             zero = at_zero(columns[i].name, *coded_number)
             by_level[i] = zero.levels, zero.rows
@@ -236,6 +237,7 @@ def _coded(column: pa.ChunkedArray, verdict: Verdict) -> Coded:
 
 def _only_if(
     number: Coded,
+    written: Numerals,
     by_level: dict[int, tuple[list[str], NDArray[np.int64]]],
     verdicts: Sequence[Verdict],
 ) -> list[str]:
@@ -244,7 +246,7 @@ def _only_if(
     if not len(texts):
         return []
     common = int(np.argmax(np.bincount(values[values >= 0], minlength=len(texts))))
-    text = texts[common].as_py()
+    text = written.read(texts.slice(common, 1)).plain[0].as_py() or texts[common].as_py()
     seen, same = values >= 0, values == common
     found = []
     for i, (levels, of_row) in by_level.items():
