@@ -72,6 +72,27 @@ def test_no_amount_without_an_order_is_told_of_written_amounts() -> None:
     assert any(hint.endswith('only_if: "orders_12m > 0", otherwise: "0.00"') for hint in hints)
 
 
+def test_equity_is_what_debts_leave_of_assets_that_are_a_sum() -> None:
+    cash, stock, plant, share = np.random.default_rng(5).gamma(2.0, 10.0, (4, ROWS)).round(1)
+    assets = (cash + stock + plant).round(1)
+    debts = (assets * share / (share + 20.0)).round(1)
+    columns = {"cash": cash, "stock": stock, "plant": plant, "assets": assets}
+    table = pa.table({**columns, "debts": debts, "equity": (assets - debts).round(1)})
+    hints = guess_schema(table).hints
+    assert hints["assets"][0].endswith("formula: cash + stock + plant")
+    assert hints["equity"][0].endswith("formula: assets - debts")
+
+
+def test_a_subtotal_is_told_of_without_a_circle() -> None:
+    cash, stock, plant = np.random.default_rng(5).gamma(2.0, 10.0, (3, ROWS)).round(1)
+    current = (cash + stock).round(1)
+    total = (current + plant).round(1)
+    columns = {"cash": cash, "stock": stock, "plant": plant, "current": current, "total": total}
+    hints = guess_schema(pa.table(columns)).hints
+    said = {name: hints[name][0].rpartition(" formula: ")[2] for name in hints if hints[name]}
+    assert said == {"current": "cash + stock", "total": "cash + stock + plant"}
+
+
 def test_what_web_analytics_does_not_know_may_be_missing() -> None:
     table = pa.table({"source": repeat("google", "bing", "mail", "(not set)")})
     (hint,) = guess_schema(table).hints["source"]

@@ -6,7 +6,7 @@ and sums of three columns or more that stand together; each in every row where a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -50,10 +50,24 @@ def derived(names: Sequence[str], X: Values) -> dict[int, Derived]:
     with np.errstate(invalid="ignore", over="ignore"):
         for one in (*_totals(names, X), *_pairs(names, X)):
             involved = frozenset((one.column, *one.of))
-            if one.column not in found and involved not in explained:
+            if one.column in found or involved in explained:
+                continue
+            if one.column not in _rests_on(one.of, found):
                 found[one.column] = one
                 explained.add(involved)
     return found
+
+
+def _rests_on(columns: Sequence[int], found: Mapping[int, Derived]) -> set[int]:
+    """Return columns and those that their formulas name, and so on."""
+    rests: set[int] = set()
+    todo = list(columns)
+    while todo:
+        one = todo.pop()
+        if one not in rests:
+            rests.add(one)
+            todo += found[one].of if one in found else ()
+    return rests
 
 
 def closed_run(X: Values) -> tuple[range, float, int] | None:
@@ -99,6 +113,9 @@ def _pairs(names: Sequence[str], X: Values) -> Iterator[Derived]:
             if result != c:
                 formula = f"{names[c]} - {names[other]}"
             yield Derived(result, formula, n, tuple({a, b, c} - {result}))
+            # If that is the sum of others already: equity is what debts leave of all assets.
+            last, other = max(a, b), min(a, b)
+            yield Derived(last, f"{names[c]} - {names[other]}", n, (other, c))
     for share, whole in ((i, j) for i in range(X.shape[1]) for j in range(X.shape[1]) if i != j):
         product = X[:, share] * X[:, whole]
         for amount, n in _equal(X, product, EXACT * (1.0 + np.abs(product)), (share, whole)):
