@@ -673,3 +673,14 @@ def test_a_draw_of_parts_that_leave_nothing_is_made_again() -> None:
     made = impute(table, types, estimate="draw", **few).table.to_pandas().to_numpy()
     assert np.all(made > 0.0)
     assert made.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_equal_cells_are_told_of_where_one_is_to_be_less() -> None:
+    table = pa.table({"goals": [0, 1, 3, 2, 2], "shots": [0, 4, 2, 2, 5]})
+    types = {"columns": {"goals": {"type": "count", "less_than": "shots"}, "shots": "count"}}
+    notes = with_known(encode(table, Schema.from_dict(types))).notes
+    assert [str(note) for note in notes] == [
+        "column 'goals': 1 cell is not less than 'shots' (row 3)",
+        "column 'goals': 2 cells are equal to 'shots', as no completed one will be; leave "
+        "`less_than` out where that may be (rows 1, 4)",
+    ]

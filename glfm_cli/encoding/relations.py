@@ -71,8 +71,12 @@ def with_known(data: Data, file: str | None = None) -> Data:
     columns = with_followers(columns, relations, data.columns)
     for d, other in relations.less:
         with np.errstate(invalid="ignore"):
-            wrong = np.flatnonzero(columns[d].x >= columns[other].x)
-        notes += _listed(columns[d], wrong, f"not less than '{columns[other].column.name}'")
+            over, level = (f(columns[d].x, columns[other].x) for f in (np.greater, np.equal))
+        beside = f"'{columns[other].column.name}'"
+        notes += _listed(columns[d], np.flatnonzero(over), f"not less than {beside}")
+        ties = f"equal to {beside}, as no completed one will be; leave `less_than` out where that "
+        ties += "may be"
+        notes += _listed(columns[d], np.flatnonzero(level), ties)
     for one in relations.conditions:
         check_levels(columns, one, file)
     columns = with_implied_levels(columns, relations.conditions)
