@@ -17,7 +17,6 @@ import pytest
 
 from glfm_cli import GlfmError, classify, evaluate, explore, impute
 from glfm_cli.completion import prepare
-from glfm_cli.inference.run import Deadline
 from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.tasks import runner_of
 
@@ -171,29 +170,6 @@ def test_an_exploration_says_the_same_whoever_makes_its_chains() -> None:
     for one in said:
         del one["seconds"]
     assert said[0] == said[1]
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_calls_that_wait_for_a_worker_of_a_cluster_have_no_time_of_their_own() -> None:
-    distributed = pytest.importorskip("distributed")
-    found: dict[int, float] = {}
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as cluster:
-        runner = runner_of("dask", cluster.scheduler_address, 1)
-        assert runner is not None
-        end = Deadline.after(1.0)
-        runner(_until, end, range(3), on_result=found.__setitem__)
-    assert sorted(found) == [0, 1, 2]
-    assert end.at is not None
-    assert max(found.values()) < end.at + 0.8
-
-
-def _until(end: Deadline, _: int) -> float:
-    """Return when a call ends that works until its time is up, by the clock of the machine."""
-    assert end.at is not None
-    time.sleep(max(0.0, end.at - time.monotonic()))
-    return end.at
 
 
 @pytest.mark.filterwarnings("ignore")
