@@ -29,6 +29,7 @@ def _run(
     for toy in toys:
         importlib.import_module(toy).register()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored when the tests run under nohup
     os.chdir(folder)
     if largest is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
