@@ -28,6 +28,7 @@ from glfm_cli.io.mixed import cells_of, mixed_column
 from glfm_cli.io.units import ROWS_LOOKED_AT, count_rows_below, rows_below, with_rows_below
 
 TITLE_KEY = b"glfm.title"  # of the schema: the rows above the header
+SHEET_KEY = b"glfm.sheet"  # likewise: the name of the sheet
 MOST_TITLES = 20  # rows above the header that are looked for
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # of a sheet
 _TIMES = (datetime, date, time, timedelta)
@@ -37,6 +38,7 @@ FIRST_YEAR = 1900  # of the dates of .xlsx
 # What XML cannot hold; .xlsx writes it, and what would be read as such, by its code.
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _CODED = re.compile(f"_(?=x[0-9A-Fa-f]{{4}}_)|\r|{_NO_XML.pattern}")
+_NAME = re.compile(r"[^\[\]:*?/\\]{1,31}")  # of a sheet of .xlsx
 _LONG = re.compile(r"PT(\d+)H(\d+)M(\d+(?:\.\d+)?)S")
 Rows = Sequence[Sequence[Any]]
 
@@ -47,7 +49,7 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     Raises TableError: the file is no workbook, the sheet is not there or empty, or a column has no
         name; UsageError: python-calamine is not installed.
     """
-    rows = _rows(data, file, options.get("sheet"))
+    rows, sheet = _rows(data, file, options.get("sheet"))
     if layout == "ods":
         rows = [[_duration(cell) for cell in row] for row in rows]
     header = _header(rows, file, options.get("header"))
@@ -71,7 +73,9 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         columns.append(column)
         fields.append(pa.field(names[j], column.type, metadata=metadata))
     title = [[_text(cell) for cell in row] for row in rows[:header]]
-    metadata = {TITLE_KEY: json.dumps(title).encode()} if title else {}
+    metadata = {SHEET_KEY: sheet.encode()}
+    if title:
+        metadata[TITLE_KEY] = json.dumps(title).encode()
     if notes:
         metadata[FOOTNOTES_KEY] = json.dumps(notes).encode()
     table = pa.table(columns, schema=pa.schema(fields, metadata=metadata))
@@ -88,7 +92,8 @@ def _without_footnotes(
     return (body[:-n], last[-n:]) if n else (body, [])
 
 
-def _rows(data: bytes, file: str, sheet: str | None) -> list[list[Any]]:
+def _rows(data: bytes, file: str, sheet: str | None) -> tuple[list[list[Any]], str]:
+    """Return the rows of a sheet, and its name."""
     calamine = need("python_calamine", "excel", file)
     try:
         book = calamine.load_workbook(io.BytesIO(data))
@@ -107,7 +112,7 @@ def _rows(data: bytes, file: str, sheet: str | None) -> list[list[Any]]:
     rows: list[list[Any]] = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
     if not any(_filled(cell) for row in rows for cell in row):
         raise TableError(f"the sheet '{chosen}' is empty", file=file, expected="a header and rows")
-    return rows
+    return rows, str(chosen)
 
 
 def sheet_names(file: str) -> list[str]:
@@ -195,12 +200,15 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
         openpyxl, or for `.ods` odfpy, is not installed.
     """
     write_rows = _write_ods if layout == "ods" else _write_xlsx
-    title = json.loads((table.schema.metadata or {}).get(TITLE_KEY, b"[]"))
-    notes = json.loads((table.schema.metadata or {}).get(FOOTNOTES_KEY, b"[]"))
+    metadata = table.schema.metadata or {}
+    title = json.loads(metadata.get(TITLE_KEY, b"[]"))
+    notes = json.loads(metadata.get(FOOTNOTES_KEY, b"[]"))
+    named = metadata.get(SHEET_KEY, b"").decode()
+    sheet = named if _NAME.fullmatch(named) else "Sheet1"
     check_size(table.num_rows + len(title) + len(notes), table.num_columns, shown)
     below = [[row.get(name) for name in table.column_names] for row in rows_below(table)]
     rows = itertools.chain(_rows_of(table, shown), notes)
-    write_rows((*title, table.column_names, *below), rows, file, shown)
+    write_rows((*title, table.column_names, *below), rows, file, sheet, shown)
 
 
 def check_size(n_rows: int, n_columns: int, shown: str) -> None:
@@ -222,10 +230,12 @@ def _rows_of(table: pa.Table, shown: str) -> Iterator[tuple[Any, ...]]:
         yield from zip(*columns, strict=True)
 
 
-def _write_xlsx(head: Rows, rows: Iterator[Sequence[Any]], file: IO[Any], shown: str) -> None:
+def _write_xlsx(
+    head: Rows, rows: Iterator[Sequence[Any]], file: IO[Any], name: str, shown: str
+) -> None:
     openpyxl: Any = need("openpyxl", "excel", shown)
     book, new_cell = openpyxl.Workbook(write_only=True), openpyxl.cell.WriteOnlyCell
-    sheet = book.create_sheet()
+    sheet = book.create_sheet(name)
     try:
         for row in itertools.chain(head, rows):
             sheet.append([_xlsx_value(value, sheet, new_cell, shown) for value in row])
@@ -258,10 +268,12 @@ def _xlsx_value(value: Any, sheet: Any, new_cell: Any, shown: str) -> Any:
     return value
 
 
-def _write_ods(head: Rows, rows: Iterator[Sequence[Any]], file: IO[Any], shown: str) -> None:
+def _write_ods(
+    head: Rows, rows: Iterator[Sequence[Any]], file: IO[Any], name: str, shown: str
+) -> None:
     book = need("odf.opendocument", "excel", shown).OpenDocumentSpreadsheet()
     table, text = (importlib.import_module(f"odf.{name}") for name in ("table", "text"))
-    sheet = table.Table(name="Sheet1")
+    sheet = table.Table(name=name)
     for row in itertools.chain(head, rows):
         made = table.TableRow()
         for value in row:

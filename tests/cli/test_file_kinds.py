@@ -92,7 +92,19 @@ def test_a_workbook_is_completed(desk, here: Callable, survey, title) -> None:
     check_kept(before, after, missing=(None, -9))
     assert after["weight"].null_count == after["town"].null_count == 0
     openpyxl = pytest.importorskip("openpyxl")
-    assert openpyxl.load_workbook("out.xlsx").active["A1"].value == (title or ["id"])[0]
+    sheet = openpyxl.load_workbook("out.xlsx").active
+    assert (sheet.title, sheet["A1"].value) == ("Data", (title or ["id"])[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("Täglich", "Täglich"), ("a/b", "Sheet1"), ("x" * 32, "Sheet1"), ("", "Sheet1")],
+)
+def test_a_sheet_keeps_its_name_where_a_workbook_can_have_it(desk, name: str, written: str) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    table = pa.table({"x": [1.5]}).replace_schema_metadata({b"glfm.sheet": name.encode()})
+    write_table(table, "out.xlsx")
+    assert openpyxl.load_workbook("out.xlsx").sheetnames == [written]
 
 
 def test_an_open_document_keeps_what_it_holds(desk) -> None:
