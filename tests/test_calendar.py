@@ -23,6 +23,7 @@ from glfm_cli.errors import GlfmError
 from glfm_cli.inference.hidden_cells import without_cells
 from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.scoring import forecasts
+from glfm_cli.io.zones import local_days
 from glfm_cli.schema import Schema
 from glfm_cli.schema.calendar import WEEKDAYS, CalendarPart
 
@@ -172,3 +173,14 @@ def test_parts_of_zoned_times_are_those_of_its_clocks(tmp_path: Path) -> None:
     elsewhere = zoned.cast(pa.timestamp("s", "Asia/Tokyo"))
     same = fitted.encode(pa.table({"when": elsewhere, "y": y}))
     np.testing.assert_array_equal(same.columns[2].x, data.columns[2].x)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Oslo", "America/New_York", "-05:30"])
+def test_midnight_by_the_clocks_of_a_zone_is_of_its_own_day(zone: str) -> None:
+    nights = pa.array(np.arange(18_000, 20_000) * 86_400).cast(pa.timestamp("s"))
+    utc = pc.assume_timezone(nights, zone) if "/" in zone else None
+    moments = np.arange(18_000, 20_000) * 86_400 + 5.5 * 3600 if utc is None else utc.cast("int64")
+    days = np.asarray(moments, dtype=np.float64) / 86_400
+    np.testing.assert_array_equal(local_days(days, zone), np.arange(18_000.0, 20_000.0))
+    late = days + 0.3 / 86_400  # parts of a second stay
+    np.testing.assert_allclose(local_days(late, zone) % 1.0, 0.3 / 86_400, rtol=1e-4)

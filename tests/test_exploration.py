@@ -227,6 +227,7 @@ def test_tables_of_pairs_have_the_strongest_ones_alone(
     n = len(found.scales)
     every = [tables.dependence(found), tables.missing(found)]
     assert [one.num_rows for one in every] == [n * (n - 1) // 2, n * (n + 1) // 2]
+    assert np.all(np.diff(every[0]["bits"].to_numpy()) <= 0.0)
     monkeypatch.setattr(tables, "MOST_PAIRS", n + 2)
     assert tables.dependence(found).equals(every[0].slice(0, n + 2))
     some = tables.missing(found).to_pylist()

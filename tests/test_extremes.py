@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli import Completion, impute
+from glfm_cli.completion.extremes import cut_estimates
 
 SHORT = {"model": "glfm", "chains": 2, "warmup": 20, "draws": 10, "thin": 1, "threads": 1}
 
@@ -62,3 +63,12 @@ def test_estimates_beyond_the_integer_type_are_counted(kind: str) -> None:
     noted = [text for text in done.warnings if "beyond what the integer type" in text]
     assert len(noted) == (kind == "int8")
     assert all(f"column 'score': {beyond} completed cells lie" in text for text in noted)
+
+
+def test_cells_are_cut_at_both_ends_of_an_integer_type() -> None:
+    done = completed(type="real")
+    part = next(one for one in done.columns if one.encoded.column.name == "income")
+    estimate = np.array([-129.0, -128.4, 0.0, 127.4, 127.6, 300.0])
+    assert cut_estimates(part.encoded, estimate, pa.int8()) == 3
+    assert cut_estimates(part.encoded, estimate, pa.uint8()) == 3
+    assert cut_estimates(part.encoded, estimate, pa.float32()) == 0
