@@ -119,9 +119,14 @@ def with_followers(
 
 
 def _is_computed(columns: Sequence[EncodedColumn], one: Relation) -> bool:
-    """Return whether a result is missing wherever another column is, and some are."""
-    gaps = np.any([~columns[d].observed for d in one.of], axis=0)
-    return bool(gaps.any() and not columns[one.d].observed[gaps].any())
+    """Return whether a result is missing wherever another column is.
+
+    Rows that lack all columns, as of a page left blank, say nothing of which was computed; there
+    must be others.
+    """
+    known = np.stack([columns[d].observed for d in one.of])
+    some, every = known.any(axis=0), known.all(axis=0)
+    return bool((some & ~every).any() and not columns[one.d].observed[~every].any())
 
 
 def _may_follow(columns: Sequence[EncodedColumn], d: int, one: Relation, known: Mask) -> bool:
