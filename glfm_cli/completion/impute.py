@@ -326,13 +326,18 @@ def plan_imputation(
         data = with_guess(data, table)
         data = replace(data, notes=(*data.notes, *files.notes(source)))
     if files.analysis is not None:
-        from glfm_cli.completion.analysis.versions import Compatible  # of few runs; slow
-
-        assert isinstance(data, Data)
-        run = task.problem if isinstance(task, Session) else task.posterior
-        Compatible.of(files.analysis, data, run, task.configs, seed)
+        _check_analysis(files.analysis, data, task, seed)
     recommend = None if isinstance(data, Data) else likeliest(data, matrix)
     return Imputation(given, source, task, data, pairs, files, replace(how, seed=seed), recommend)
+
+
+def _check_analysis(analysis: str, data: object, task: Session | Fitted, seed: int) -> None:
+    """Raise an error unless versions can be drawn for an analysis."""
+    from glfm_cli.completion.analysis.versions import Compatible  # of few runs; slow
+
+    assert isinstance(data, Data)
+    run = task.problem if isinstance(task, Session) else task.posterior
+    Compatible.of(analysis, data, run, task.configs, seed)
 
 
 def _check_fit(fit: object) -> None:
