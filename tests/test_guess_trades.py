@@ -1,11 +1,17 @@
-"""What `glfm types` sees in tables of personnel, field trials and buildings."""
+"""What `glfm types` sees in tables of personnel, field trials, buildings, freight and the sky."""
 
 from __future__ import annotations
 
-import pyarrow as pa
+from datetime import datetime, timedelta, timezone
 
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli.completion.impute import impute
 from glfm_cli.guess import guess_schema
 from glfm_cli.schema import ColumnType, MissingCode, Role
+from glfm_cli.schema.moments import Moments
 from tests.test_guess import ROWS, codes, guessed, repeat
 
 
@@ -54,3 +60,57 @@ def test_numbers_in_several_units_or_among_words_are_named() -> None:
     years = [f"{1800 + i}" if i % 9 else f"c. {1800 + i}" for i in repeat(*range(160))]
     reason = guessed("built", years)[1]
     assert reason.startswith("ignored: numbers, but 23 cells are none, such as c. 1800 and c. 1809")
+
+
+def test_codes_with_leading_zeros_are_not_called_texts_among_numbers() -> None:
+    reason = guessed("depot", [f"{1067 + 37 * i % 9000:05d}" for i in range(ROWS)] * 2)[1]
+    assert reason == "ignored: text; 200 different ones are too many levels"
+
+
+def test_sums_of_flags_are_codes() -> None:
+    bits = np.random.default_rng(1).random((ROWS, 4)) < 0.2
+    flags = [str(x) for x in bits @ np.array([1, 4, 16, 2048])]
+    for name in ("flags", "QC_FLAG", "qa_bitmask"):
+        column, reason = guessed(name, flags)
+        assert column.type is ColumnType.CATEGORICAL, reason
+    assert guessed("n_flags", flags)[0].type is ColumnType.COUNT
+    assert guessed("flags", repeat("0", "1", "2"))[0].type is not ColumnType.CATEGORICAL
+
+
+@pytest.mark.parametrize(
+    ("form", "guess"),
+    [
+        ("%Y-%m-%dT%H:%MZ", "%Y-%m-%dT%H:%MZ"),
+        ("%Y-%m-%d %H:%M+02:00", "%Y-%m-%d %H:%M+02:00"),
+        ("%Y-%m-%dT%H:%M%z", "%Y-%m-%dT%H:%M%z"),
+        ("%Y%m%dT%H%M%SZ", "%Y%m%dT%H%M%SZ"),
+        ("%Y%m%d %H:%M", "%Y%m%d %H:%M"),
+        ("%Y%m%d%H", "%Y%m%d%H"),
+        ("%Y%m%d%H%M", "%Y%m%d%H%M"),
+        ("%Y%m%d%H%M%S", "%Y%m%d%H%M%S"),
+    ],
+)
+def test_stamps_of_loggers_and_receivers_are_dates(form: str, guess: str) -> None:
+    zones = [timezone(timedelta(hours=1 + i % 2)) for i in range(40)]
+    start = datetime(2024, 3, 1, 6, 10)
+    stamps = [
+        (start + i * timedelta(hours=7, minutes=13)).replace(tzinfo=zone).strftime(form)
+        for i, zone in enumerate(zones)
+    ]
+    table = pa.table({"stamp": [None, *stamps[1:]], "x": [float(i * i % 13) for i in range(40)]})
+    schema = guess_schema(table).schema
+    assert (schema.columns[0].moment, schema.columns[0].format) == ("date", guess)
+    done = impute(table, schema, model="glfm", chains=1, warmup=2, draws=2).table
+    assert done["stamp"].to_pylist()[1:] == stamps[1:]
+    read = Moments("date", guess)
+    assert read.number(done["stamp"][0].as_py()) is not None
+    if stamps[0].isdigit():
+        numbers = table.set_column(0, "stamp", table["stamp"].cast(pa.int64()))
+        assert guess_schema(numbers).schema.columns[0].format == guess
+        done = impute(numbers, "auto", model="glfm", chains=1, warmup=2, draws=2).table
+        assert done["stamp"].to_pylist()[1:] == list(map(int, stamps[1:]))
+
+
+def test_long_codes_are_no_stamps() -> None:
+    codes_of_12 = [f"{202403020745 + 37 * i}" for i in range(ROWS)]  # of minutes up to 99
+    assert guessed("meter", codes_of_12)[0].moment is None

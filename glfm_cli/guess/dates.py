@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import glfm_cli.guess.names as names
@@ -30,10 +32,13 @@ _DAY = (
     r"|\d{4}-?[mw]\d{1,2}"
     r"|\d{4}[-/ ]?q\d|q\d[-/ ]?\d{4})"
 )
-DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
+_BASIC = r"\d{8}[t ](?:\d\d:\d\d(?::\d\d)?|\d{4}(?:\d\d)?)\s?(?:z|utc|[+-]\d{2}:?\d{2})?"
+DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME}|{_BASIC})\s*$"
 _ZONED = re.compile(
-    r"\d{4}-\d\d-\d\d([ T])\d\d:\d\d:\d\d((?:[.,]\d+)?\s?(?:Z|UTC|[+-]\d\d:?\d\d)?)"
+    r"(?P<day>\d{4}-\d\d-\d\d|\d{8})(?P<between>[ T])(?P<time>\d\d:\d\d(?::\d\d)?|\d{4}(?:\d\d)?)"
+    r"(?P<end>(?:[.,]\d+)?\s?(?:Z|UTC|[+-]\d\d:?\d\d)?)"
 )
+_CLOCKS = {4: "%H%M", 5: "%H:%M", 6: "%H%M%S", 8: "%H:%M:%S"}  # by the length of a time
 
 # The first of those that read every cell is taken; day first is read before month first.
 _DAYS = (
@@ -52,6 +57,7 @@ _QUARTERS = tuple(
 )
 _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))
 SERIALS = (10_000, 80_000)  # of Excel, from 1927 to 2119
+DIGITS = {"%Y%m%d": 1, "%Y%m%d%H": 10**2, "%Y%m%d%H%M": 10**4, "%Y%m%d%H%M%S": 10**6}
 SECONDS = (6.3e8, 2.3e9)  # since 1970, from 1989 to 2042
 LEAST_HOURS = 4  # times of the day, from which rows may follow a daily cycle
 LEAST_CYCLES = 4  # days or weeks that rows span, from which they may follow such a cycle
@@ -73,8 +79,10 @@ def judge_dates(column: Profile) -> Verdict | None:
     if whole and column.n_distinct >= 3:
         if in_steps and SECONDS[0] <= x.min() and x.max() <= SECONDS[1]:
             return _date(column, UNIX, "seconds since 1970, by their size and steps")
-        if x.min() >= 18000101 and x.max() <= 21001231 and _reads("%Y%m%d", column):
-            return _date(column, "%Y%m%d", "dates as numbers")
+        for digits, unit in DIGITS.items():
+            within = 18000101 * unit <= x.min() and x.max() < 21001232 * unit
+            if within and _reads(digits, column):
+                return _date(column, digits, "dates as numbers")
         if names.is_date(column.name) and x.min() >= SERIALS[0] and x.max() <= SERIALS[1]:
             return _date(column, EXCEL, "serial numbers of dates, by the name and their size")
         return None
@@ -104,12 +112,14 @@ def _with_zone(texts: Sequence[str]) -> tuple[str, ...]:
     Where it is always the same it is no part of the time; of several it is.
     """
     found = [_ZONED.fullmatch(text.strip()) for text in texts]
-    ends = {one[2] if one else None for one in found}
-    between = {one[1] for one in found if one}
-    if None in ends or len(between) > 1:
+    known = [one for one in found if one]
+    days = {"%Y-%m-%d" if "-" in one["day"] else "%Y%m%d" for one in known}
+    times = {_CLOCKS[len(one["time"])] for one in known}
+    between, ends = ({one[part] for one in known} for part in ("between", "end"))
+    if len(known) < len(found) or max(map(len, (days, between, times))) > 1:
         return ()
     end = ends.pop() if len(ends) == 1 else "%z"
-    return (f"%Y-%m-%d{between.pop()}%H:%M:%S{end}",)
+    return (days.pop() + between.pop() + times.pop() + end,)
 
 
 def _several(column: Profile) -> str:
@@ -123,7 +133,7 @@ def _several(column: Profile) -> str:
             cells = int(column.counts[read[most]].sum())
             found.append(f"{cells} like {texts[int(np.argmax(read[most]))].strip()}")
             left &= ~read[most]
-    if len({one[2] for one in map(_ZONED.fullmatch, texts) if one}) > 1:
+    if len({one["end"] for one in map(_ZONED.fullmatch, texts) if one}) > 1:
         return "times with several offsets from UTC; write them all in one zone to model them"
     if len(found) < 2 or left.any():
         return "dates or times in a form that is not read; see type date"
@@ -181,6 +191,17 @@ def _days(column: Profile, form: str | None) -> Array | None:
     typed = column.kind is Kind.DATE
     days = [_day_of(text) if typed else moments.number(text) for text in column.words()]
     return None if None in days else np.array(days, dtype=np.float64)
+
+
+def days_in(column: pa.ChunkedArray, form: str | None) -> Array:
+    """Return the cells (n,) of a column of dates in days since 1970, NaN where one has none.
+
+    form : how they are written, None of ISO 8601 and of Arrow's own types
+    """
+    moments, typed = Moments("date", form), pa.types.is_temporal(column.type)
+    texts = column.cast(pa.string()).to_pylist()
+    days = [(_day_of if typed else moments.number)(text or "") for text in texts]
+    return np.array([math.nan if day is None else day for day in days])
 
 
 def _day_of(text: str) -> float | None:

@@ -34,6 +34,7 @@ _CODE = words(
 )
 _LAND = re.compile(r"land[\W_]?(cover|use)(?![a-z])", re.IGNORECASE)
 _NUMBERED_CODE = frozenset({"code", "codes", "zip", "zipcode", "postcode", "fips"})
+_FLAG = words("flag flags bitflag bitflags bitmask bitmasks qaflag qcflag qcflags")
 _SCALE = words(
     """score scale grade stage rating rate level likert satisfaction agreement severity rank quality
     education degree health importance frequency item q star stars point ecog nyha asa karnofsky
@@ -144,6 +145,7 @@ def is_code(name: str) -> bool:
     return _has(_CODE, name) or _LAND.match(name) is not None
 
 
+is_flag = partial(_has, _FLAG)
 is_numbered_code = partial(_has, _NUMBERED_CODE)
 is_scale = partial(_has, _SCALE)
 is_remark = partial(_has, _REMARK)

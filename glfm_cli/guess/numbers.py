@@ -137,6 +137,8 @@ def _whole(column: Profile) -> Verdict:
     named_code = names.is_code(name) or (names.is_id(name) and not in_order)
     if names.is_numbered_code(name) or (named_code and column.n_distinct <= MAX_CODES):
         return _code(column, span)
+    if names.is_flag(name) and not names.is_count(name) and not _consecutive(column):
+        return _code(column, span)  # sums of powers of two, each of which says one thing
     if _names_groups(column, named=named_code) and not in_order:
         return _group(column, span)
     few = column.n_distinct <= MAX_SCALE and _enough(column)

@@ -78,7 +78,8 @@ def _among_numbers(column: Profile) -> str:
     """Return what to do with texts of many kinds among numbers, such as `c. 1975`."""
     numbers = column.is_number
     cells = int(column.counts[~numbers].sum())
-    if numbers.sum() < FEWEST_ONCE or cells > MOST_AMONG * column.n_observed:
+    few = numbers.sum() < FEWEST_ONCE
+    if few or not 0 < cells <= MOST_AMONG * column.n_observed:  # none: numbers with leading zeros
         return ""
     such = " and ".join(map(scalar, column.keep(~numbers).words()[:2]))
     return (
