@@ -11,8 +11,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glfm_cli.completion.impute import impute
 from glfm_cli.guess import guess_schema
 from glfm_cli.guess.derived import LEAST_ROWS, closed_run, derived
+from glfm_cli.io import read_table
 from glfm_cli.schema import Schema
 from tests.cli.conftest import run_here
 
@@ -84,9 +86,83 @@ def test_it_takes_rows_in_which_all_are_known(known: int) -> None:
     assert bool(formulas(BASE=BASE, AVAL=AVAL, CHG=few)) is (known == LEAST_ROWS)
 
 
+def test_sums_of_small_numbers_are_no_sums_of_others() -> None:
+    rng = np.random.default_rng(8)
+    a, b, c = np.exp(rng.normal(-32.0, 1.0, (3, N)))  # fluxes
+    assert formulas(a=a, b=b, c=c) == {}
+    assert formulas(a=a, b=b, c=a + b) == {"c": "a + b"}
+    assert formulas(a=a, b=b, c=a * b) == {"c": "a * b"}
+
+
+def test_one_column_in_two_units_is_found() -> None:
+    rng = np.random.default_rng(8)
+    kg, celsius = np.exp(rng.normal(6.0, 1.0, N)).round(), rng.normal(12.0, 8.0, N).round(1)
+    lb, fahrenheit = (2.20462 * kg).round(1), (1.8 * celsius + 32.0).round(1)
+    assert formulas(kg=kg, lb=lb) == {"lb": "kg * 2.20462"}
+    assert formulas(lb=lb, kg=kg) == {"kg": "lb / 2.20462"}
+    assert formulas(C=celsius, F=fahrenheit) == {"F": "C * 1.8 + 32"}
+    assert formulas(F=fahrenheit, C=celsius) == {"C": "(F - 32) / 1.8"}
+    assert formulas(C=celsius, K=celsius + 273.15) == {"K": "C + 273.15"}
+    assert formulas(x=kg, y=-kg) == {"y": "x * -1"}
+    nearly = lb.copy()
+    nearly[3] += 5.0
+    assert formulas(kg=kg, lb=nearly) == {}
+    assert formulas(a=ITEMS[:, 0], b=2.0 * ITEMS[:, 0]) == {}  # steps of a scale tell little
+
+
+def test_the_time_between_two_dates_is_found_and_then_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(8)
+    eta = np.datetime64("2024-03-01T06:00") + rng.integers(0, 90 * 1440, N)
+    late = rng.integers(-30, 200, N)
+    gone = np.arange(N) % 6
+    rows = [
+        f"{a}Z,{'' if g == 0 else f'{b}Z'},{'' if g == 1 else -m}"
+        for a, b, m, g in zip(eta, eta + late, late, gone, strict=True)
+    ]
+    (tmp_path / "t.csv").write_text("ETA,ATA,early_min\n" + "\n".join(rows) + "\n")
+    guess = guess_schema(read_table("t.csv"))
+    (hint,) = guess.hints["early_min"]
+    assert hint.startswith("(ETA - ATA) * 1440 in all 40 rows of a sample where that is known; ")
+    entry = {"type": "real", "formula": "(ETA - ATA) * 1440"}
+    types = yaml.safe_load(guess.to_yaml())
+    types["columns"]["early_min"] = entry
+    (tmp_path / "t.yaml").write_text(Schema.from_dict(types).to_yaml())
+    short = ("--model", "glfm", "--chains", "1", "--warmup", "2", "--draws", "2")
+    done = run_here("impute", "t.csv", "--types", "t.yaml", "-o", "o.csv", *short)
+    assert done.status == 0, done.stderr
+    full = [f"{a}Z,{b}Z,{-m}" for a, b, m in zip(eta, eta + late, late, strict=True)]
+    assert (tmp_path / "o.csv").read_text().splitlines()[1:] == full
+    dates = {"ETA": eta.astype("M8[s]"), "ATA": (eta + late).astype("M8[s]")}
+    typed = pa.table({**dates, "days": late / 1440})
+    assert guess_schema(typed).hints["days"][0].startswith("ATA - ETA in all 60 rows")
+
+
+def test_with_auto_columns_that_follow_from_others_are_told() -> None:
+    rng = np.random.default_rng(8)
+    kg = np.exp(rng.normal(6.0, 1.0, N)).round()
+    table = pa.table({"kg": kg, "lb": np.where(np.arange(N) % 9 == 0, np.nan, 2.20462 * kg)})
+    found = impute(table, "auto", model="glfm", chains=1, warmup=2, draws=2)
+    assert any(one.startswith("column 'lb' follows from others") for one in found.warnings)
+
+
+def test_columns_of_one_code_share_a_warning() -> None:
+    rng = np.random.default_rng(8)
+    coded = {f"band{k}": np.where(rng.random(N) < 0.1, -999.0, BASE * (k + 2)) for k in range(5)}
+    coded["other"] = np.where(np.arange(N) == 1, -1.0, np.arange(N) % 7.0)
+    coded = {name: x + 0.1 * rng.random(N) * (x >= 0) for name, x in coded.items()}
+    found = impute(pa.table(coded), "auto", model="glfm", chains=1, warmup=2, draws=2)
+    told = [one for one in found.warnings if "guessed to stand for missing" in one]
+    n = int(sum((x == -999.0).sum() for x in coded.values()))
+    assert told[0].startswith(f"columns 'band0', 'band1', 'band2' and 2 more: {n} cells are -999, ")
+    assert len(told) <= 2
+
+
 def test_columns_that_hardly_vary_follow_from_nothing() -> None:
     flag = np.arange(N) % 2.0
-    assert formulas(a=BASE, b=BASE + 1.0, one=np.ones(N)) == {}
+    assert formulas(one=np.ones(N), b=BASE + CHG, a=BASE) == {}
     assert formulas(a=BASE, b=BASE + flag, flag=flag) == {}
 
 

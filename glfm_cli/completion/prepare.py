@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -17,6 +18,7 @@ from glfm_cli.encoding import Data, EncodedColumn, Relations, encode, learnt_cel
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import Guess
 from glfm_cli.guess import guess_schema as guess_of
+from glfm_cli.guess.hints import following
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import naming_sheets, read_table
 from glfm_cli.io.files import STANDARD, file_label
@@ -40,6 +42,7 @@ from glfm_cli.settings import apply_settings
 MORE_CHAINS = 16
 AUTO = "auto"  # in place of a types file
 MOST_CODES = 3  # that are shown
+MOST_NAMED = 3  # columns
 FEW_CELLS = 40_000  # observed, up to which there are more chains
 
 TableLike: TypeAlias = Any  # a table, a data frame, a matrix of numbers, or a path
@@ -247,7 +250,7 @@ def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
         read = NamedTable(*as_table(table))
         guess = guess_schema(read)
         notes = [f"column '{name}': {hint}" for name, hint in guess.skips.items()]
-        notes += [_guessed_missing(name, *codes) for name, codes in guess.codes.items()]
+        notes += _guessed_missing(guess.codes) + _without_formula(following(guess.hints))
         left_out = [one.name for one in guess.schema.columns if not one.modelled]
         reasons = {name: guess.reasons[name] for name in left_out}
         return read._replace(notes=tuple(notes), reasons=reasons), guess.schema.without_time()
@@ -268,15 +271,43 @@ def with_guess(data: Data, table: TableLike) -> Data:
     return dataclasses.replace(data, notes=(*data.notes, *table.notes), not_completed=left)
 
 
-def _guessed_missing(name: str, codes: Sequence[str], n: int) -> str:
-    """Return what to say of values of a column that are completed as if they were missing."""
-    told = (code if is_number(code) else quoted(code) for code in codes[:MOST_CODES])
-    shown = ", ".join(told) + ", ..." * (len(codes) > MOST_CODES)
-    cells = "1 cell is" if n == 1 else f"{n} cells are"
-    return (
-        f"column '{name}': {cells} {shown}, guessed to stand for missing and completed, too; "
-        "if not, write a types file with `glfm types`"
-    )
+def _guessed_missing(found: Mapping[str, tuple[Sequence[str], int]]) -> list[str]:
+    """Return what to say of values that are completed as if missing: columns of one code together.
+
+    found : column name to the values, and how many cells have them
+    """
+    notes: list[str] = []
+    alike: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
+    for name, (codes, n) in found.items():
+        alike[tuple(codes)].append((name, n))
+    for codes, columns in alike.items():
+        told = (code if is_number(code) else quoted(code) for code in codes[:MOST_CODES])
+        shown = ", ".join(told) + ", ..." * (len(codes) > MOST_CODES)
+        total = sum(n for _, n in columns)
+        cells = "1 cell is" if total == 1 else f"{total} cells are"
+        notes.append(
+            f"{_columns([name for name, _ in columns])}: {cells} {shown}, guessed to stand for "
+            "missing and completed, too; if not, write a types file with `glfm types`"
+        )
+    return notes
+
+
+def _without_formula(names: Sequence[str]) -> list[str]:
+    """Return what to say of columns that follow from others in all rows of a sample, if any do."""
+    if not names:
+        return []
+    follows = "follow" if len(names) > 1 else "follows"
+    return [
+        f"{_columns(names)} {follows} from others where they are known, but not in completed "
+        "cells; `glfm types` writes the formula to add to a types file"
+    ]
+
+
+def _columns(names: Sequence[str]) -> str:
+    """Return columns as `columns 'a', 'b', 'c' and 2 more`."""
+    shown = ", ".join(f"'{name}'" for name in names[:MOST_NAMED])
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"column{'s' * (len(names) > 1)} {shown}{more}"
 
 
 def is_guessed(types: object) -> bool:

@@ -12,20 +12,28 @@ from glfm_cli.encoding.obeyed import can_hold
 from glfm_cli.encoding.related import Relation
 
 ROUNDED = 1e-14  # of each number of a formula: what doubles, and sums of them, are rounded by
+NEAR = 0.05  # of that, within which a number of fewer digits is meant
+CANCELLED = 1e-12  # of a result, from which on the rounding of the numbers shows in it
+MOST_PLACES = 12
 
 
 def without_rounding(
     value: Callable[[Mapping[str, Array]], Array], numbers: Mapping[str, Array]
 ) -> Array:
-    """Return what a function of numbers says, 0 where the rounding of these may be all of it.
+    """Return what a function of numbers says, without digits that their rounding may be all of.
 
-    So 100 - 59.9 - 17.3 - 17.9 - 4.9 is 0, and not -4e-15.
+    So 100 - 59.9 - 17.3 - 17.9 - 4.9 is 0, and not -4e-15, and the minutes between two dates, each
+    in days, are 109, and not 109.0000000043.
     """
     x, slack = value(numbers), 0.0
     with np.errstate(all="ignore"):
         for name, number in numbers.items():
             slack = slack + np.abs(value({**numbers, name: number * (1.0 + ROUNDED)}) - x)
-        return np.where(np.abs(x) <= slack, 0.0, x)
+        near = NEAR * slack
+        places = 10.0 ** np.clip(np.floor(-np.log10(2.0 * near)), 0.0, MOST_PLACES)
+        short = np.rint(x * places) / places
+        noisy = (np.abs(x - short) <= near) & (near > CANCELLED * np.abs(x))
+        return np.where(np.abs(x) <= slack, 0.0, np.where(noisy, short, x))
 
 
 def left_for_parts(columns: Sequence[EncodedColumn], one: Relation) -> Array:

@@ -1,17 +1,20 @@
 """Columns that follow from others in every row: differences, products, shares and totals.
 
 Sought are, of numbers that vary, c = a + b, c = a b, c b = a and c b = 100 a (shares and per cent),
-and sums of three columns or more that stand together; each in every row where all are known.
+sums of three columns or more that stand together, times between two dates, and one column in two
+units; each in every row where all are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from glfm_cli.guess.conversions import lines, spans
 
 MOST_COLUMNS = 40  # numbers that are looked at
 LEAST_ROWS = 20  # in which all are known
@@ -33,7 +36,9 @@ class Derived(NamedTuple):
     of: tuple[int, ...]
 
 
-def derived(names: Sequence[str], X: Values) -> dict[int, Derived]:
+def derived(
+    names: Sequence[str], X: Values, dates: Collection[int] = ()
+) -> dict[int, Derived]:
     """Return by place the columns that follow from others.
 
     Parameters
@@ -41,14 +46,25 @@ def derived(names: Sequence[str], X: Values) -> dict[int, Derived]:
     names : sequence of str
         What formulas call the columns (p,).
     X : (n, p) float64
-        Rows of the table, NaN where a cell has no number.
+        Rows of the table, dates in days, NaN where a cell has no number.
+    dates : collection of int
+        Columns that are dates, by place.
     """
     found: dict[int, Derived] = {}
     explained: set[frozenset[int]] = set()
     n_columns = min(X.shape[1], MOST_COLUMNS)
     X = X[:, :n_columns]
+    moments = [d for d in range(n_columns) if d in dates]
+    numbers = X.copy()
+    numbers[:, moments] = np.nan
+    half = np.array([_half_place(column) for column in numbers.T])
     with np.errstate(invalid="ignore", over="ignore"):
-        for one in (*_totals(names, X), *_pairs(names, X)):
+        for one in (
+            *_totals(names, numbers),
+            *_pairs(names, numbers),
+            *_spans(names, X, half, moments),
+            *_lines(names, numbers, half),
+        ):
             involved = frozenset((one.column, *one.of))
             if one.column in found or involved in explained:
                 continue
@@ -105,7 +121,8 @@ def _pairs(names: Sequence[str], X: Values) -> Iterator[Derived]:
     tens = np.array([_half_place(column) for column in X.T])
     for a, b in combinations(range(X.shape[1]), 2):
         total = X[:, a] + X[:, b]
-        for c, n in _equal(X, total, EXACT * (1.0 + np.abs(total)), (a, b)):
+        size = np.abs(X[:, a]) + np.abs(X[:, b])
+        for c, n in _equal(X, total, EXACT * size, (a, b)):
             negative = any(np.nanmin(X[:, d]) < 0.0 for d in (a, b, c))
             result = max(a, b, c) if negative else c
             other = b if result == a else a
@@ -118,7 +135,7 @@ def _pairs(names: Sequence[str], X: Values) -> Iterator[Derived]:
             yield Derived(last, f"{names[c]} - {names[other]}", n, (other, c))
     for share, whole in ((i, j) for i in range(X.shape[1]) for j in range(X.shape[1]) if i != j):
         product = X[:, share] * X[:, whole]
-        for amount, n in _equal(X, product, EXACT * (1.0 + np.abs(product)), (share, whole)):
+        for amount, n in _equal(X, product, EXACT * np.abs(product), (share, whole)):
             if share < whole < amount:
                 yield Derived(amount, f"{names[share]} * {names[whole]}", n, (share, whole))
         for factor in (1.0, 100.0):
@@ -138,16 +155,44 @@ def _totals(names: Sequence[str], X: Values) -> Iterator[Derived]:
     """Yield columns that are the sum of three or more that stand together."""
     n_columns = X.shape[1]
     for first in range(n_columns - 2):
-        total = X[:, first].copy()
+        total, size = X[:, first].copy(), np.abs(X[:, first])
         for last in range(first + 1, n_columns):
             total += X[:, last]
+            size += np.abs(X[:, last])
             if np.isfinite(total).sum() < LEAST_ROWS:
                 break
             run = tuple(range(first, last + 1))
             if len(run) < FEWEST:
                 continue
-            for c, n in _equal(X, total, EXACT * (1.0 + np.abs(total)), run):
+            for c, n in _equal(X, total, EXACT * size, run):
                 yield Derived(c, " + ".join(names[d] for d in run), n, run)
+
+
+def _spans(
+    names: Sequence[str], X: Values, half: Values, dates: Sequence[int]
+) -> Iterator[Derived]:
+    """Yield numbers that are the time between two dates."""
+    for c, later, earlier, factor, n in spans(X, half, dates):
+        apart = f"{names[later]} - {names[earlier]}"
+        formula = f"({apart}) * {factor:g}" if factor != 1.0 else apart
+        yield Derived(c, formula, n, (later, earlier))
+
+
+def _lines(names: Sequence[str], X: Values, half: Values) -> Iterator[Derived]:
+    """Yield columns that are an earlier one in another unit."""
+    for one in lines(X, half):
+        factor, shift = float(one.factor), float(one.shift)
+        sign = "-" if (shift < 0.0) == (one.c > one.a) else "+"
+        size = f"{abs(shift):.9g}"
+        if one.c > one.a:
+            times = f"{names[one.a]} * {factor:.9g}" if factor != 1.0 else names[one.a]
+            formula = f"{times} {sign} {size}" if shift else times
+            yield Derived(one.c, formula, one.n_rows, (one.a,))
+            continue
+        formula = f"{names[one.c]} {sign} {size}" if shift else names[one.c]
+        if factor != 1.0:
+            formula = f"({formula}) / {factor:.9g}" if shift else f"{formula} / {factor:.9g}"
+        yield Derived(one.a, formula, one.n_rows, (one.c,))
 
 
 def _equal(

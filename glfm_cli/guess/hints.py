@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from glfm_cli.guess.codes import is_unanswered
+from glfm_cli.guess.dates import days_in
 from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.derived import closed_run, derived
 from glfm_cli.guess.names import is_direction, upper_ends, words
@@ -38,6 +39,7 @@ MOST_LISTED = 1000  # different cells that are looked at for lists of answers
 ANSWER_MARKS = (";", "|", ",")
 HALF_CIRCLE = 180.0  # degrees
 SAMPLE = 300  # rows in which formulas are sought
+ADD_FORMULA = "if it must be so in completed ones: formula: "
 _SUMMARIES = words(
     """total totals sum mean means average median sd summe gesamt mittelwert durchschnitt somme
     moyenne suma media promedio totale totaal gemiddelde"""
@@ -72,6 +74,11 @@ def hints_of(
             zero = at_zero(columns[i].name, *coded_number)
             by_level[i] = zero.levels, zero.rows
     return found
+
+
+def following(hints: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the columns for which there is a formula among what may be added to guesses."""
+    return [name for name, own in hints.items() if any(ADD_FORMULA in hint for hint in own)]
 
 
 def skips_of(
@@ -283,26 +290,32 @@ def _formulas(
     table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict]
 ) -> Iterator[tuple[str, str]]:
     """Yield the name of each column that follows from others in a sample, and its formula."""
-    asked = [i for i, v in enumerate(verdicts) if v.column.modelled and not v.column.moment]
+    asked = [i for i, v in enumerate(verdicts) if v.column.modelled]
+    asked = [i for i in asked if verdicts[i].column.moment != "duration"]
     asked = [i for i in asked if verdicts[i].column.numeric or not verdicts[i].column.nominal]
     rows = pa.array(np.unique(np.linspace(0, table.num_rows - 1, SAMPLE).astype(int)))
     parts = []
     for i in asked:
-        x = numbers_of(table.column(i).take(rows), columns[i].written)
+        cells, guessed = table.column(i).take(rows), verdicts[i].column
+        if guessed.moment:
+            parts.append(days_in(cells, guessed.format))
+            continue
+        x = numbers_of(cells, columns[i].written)
         codes = [float(c.text) for c in verdicts[i].column.missing if is_number(c.text)]
         parts.append(np.where(np.isin(x, codes), np.nan, x))
     if not parts:
         return
     names = [verdicts[i].column.name for i in asked]
     called = [name if name.isidentifier() else f"`{name}`" for name in names]
-    for one in derived(called, np.column_stack(parts)).values():
+    dates = frozenset(k for k, i in enumerate(asked) if verdicts[i].column.moment)
+    for one in derived(called, np.column_stack(parts), dates).values():
         where = f"{one.formula} in all {one.n_rows} rows of a sample where that is known"
         if all(verdicts[asked[d]].column.numeric for d in (one.column, *one.of)):
-            mend = f"if it must be so in completed ones: formula: {scalar(one.formula)}"
+            mend = f"{ADD_FORMULA}{scalar(one.formula)}"
         else:
             mend = "completed ones need not be: `role: ignore`, and compute it afterwards"
         yield names[one.column], f"{where}; {mend}"
-    numbers = [k for k, i in enumerate(asked) if verdicts[i].column.numeric]
+    numbers = [k for k, i in enumerate(asked) if verdicts[i].column.numeric and k not in dates]
     X = np.column_stack([parts[k] for k in numbers] or [np.empty(0)])
     if closed := closed_run(X):
         run, total, n = closed
