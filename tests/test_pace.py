@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import glfm_cli.inference.chains as chains
 from glfm_cli.cli.plan_text import plan_lines
+from glfm_cli.completion.cost import _with
+from glfm_cli.completion.efforts import EFFORTS
 from glfm_cli.completion.folding_cost import FoldingCost, with_folding
 from glfm_cli.completion.prepare import prepare
 from glfm_cli.inference.pace import Pace
 from glfm_cli.inference.run import Plan
+from glfm_cli.latent.forest.leaves import SETTLED
+from glfm_cli.latent.forest.model import TIMED
 
 TABLE = pa.table({name: [1.0, 2.5, None, 4.0] * 10 for name in "ab"})
 TYPES = {"columns": dict.fromkeys("ab", "real")}
@@ -25,6 +31,34 @@ def test_chains_side_by_side_take_the_time_of_one() -> None:
     assert pace.seconds(plan, 2) == 4 * one
     assert pace.seconds(plan, 9) == one
     assert pace.seconds(plan, 9, corrected=False) == one - 7.0
+    assert replace(pace, per_start=5.0).seconds(plan, 2) == 4 * (one + 5.0)
+
+
+def test_trees_are_timed_as_they_are_once_their_start_is_forgotten() -> None:
+    rng = np.random.default_rng(3)
+    smooth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20))
+    X = np.where(rng.random((60, 20)) < 0.1, np.nan, smooth + 0.01 * rng.normal(size=(60, 20)))
+    names = [f"x{d}" for d in range(20)]
+    table = pa.table(dict(zip(names, X.T, strict=True)))
+    problem, _, plan = prepare(table, {"columns": dict.fromkeys(names, "real")}, model="forest")
+    chain = chains.start(problem, plan.seed, 0)
+    assert chains.settle(chain) == pytest.approx(TIMED / 20)
+    assert chain.state.turn > SETTLED
+    assert chain.state.linear.all()  # as lines are best for all of them in a chain, too
+    chain.sweep(adapt=True)
+    never = replace(problem, config=replace(problem.config, linear="never", least=3))
+    plain = chains.start(never, plan.seed, 0)
+    assert chains.settle(plain) == pytest.approx(TIMED / 20)
+    assert not plain.state.linear.any()
+    other, _, plan = prepare(TABLE, TYPES, model="glfm")
+    assert chains.settle(chains.start(other, plan.seed, 0)) == 1.0
+
+
+def test_efforts_are_timed_with_their_own_settings() -> None:
+    problem, _, _ = prepare(TABLE, TYPES)
+    quick = _with(problem, EFFORTS["quick"].lengths["auto"].settings)
+    assert (quick.config.search, quick.config.linear) == (False, 0)
+    assert _with(problem, {"recalibrate": False, "search": "true"}) is problem
 
 
 @pytest.mark.parametrize("model", ["auto", "glfm", "forest"])

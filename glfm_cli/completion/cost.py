@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 import glfm_cli.inference.chains as chains
@@ -18,7 +19,9 @@ from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.memory import memory_in_use
 from glfm_cli.inference.pace import Pace
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.latent.model import Problem
 from glfm_cli.options import Sampling
+from glfm_cli.settings import apply_settings
 
 
 def estimate_cost(session: Session) -> dict[str, Any]:
@@ -82,14 +85,25 @@ def _efforts(session: Session, pace: Pace, threads: int) -> dict[str, dict[str, 
         plan = _plan_of(session.data, sampling)
         settings = paced(sampling, session.problem.model.name).settings or {}
         corrected = bool(settings.get("recalibrate", True))
+        problem = _with(session.problem, settings)
         if session.plan.most_chains is None:  # all that there may be are taken at once
             plan = plan.with_most_chains()
         found[name] = {
             "chains": plan.chains,
             "sweeps": plan.sweeps,
-            "seconds": pace.seconds(plan, threads, corrected=corrected),
+            "seconds": (pace if problem is session.problem else Pace.of(problem, plan)).seconds(
+                plan, threads, corrected=corrected
+            ),
         }
     return found
+
+
+def _with(problem: Problem, settings: Mapping[str, object]) -> Problem:
+    """Return a problem with those settings that are its model's, itself where none changes."""
+    own = {field.name for field in fields(problem.config)}
+    chosen = {name: value for name, value in settings.items() if name in own}
+    config = apply_settings({"model": problem.config}, chosen)["model"]
+    return problem if config == problem.config else replace(problem, config=config)
 
 
 def _plan_of(data: Encoded, sampling: Sampling) -> Plan:

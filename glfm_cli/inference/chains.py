@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, load_chain, start_chain
 from glfm_cli.inference.posterior import Draw, gates
 from glfm_cli.inference.value_chain import ValueChain, load_values, start_values
-from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.capabilities import Candidates, Settles
 from glfm_cli.latent.model import Problem
 from glfm_cli.streams import Streams
 
@@ -63,6 +63,17 @@ def start(problem: Problem, seed: int, index: int, threads: int = 1) -> AnyChain
         own = _start(model.problem_of(problem, which), seed, index, threads)
         return CandidateChain(problem, which, own)
     return _start(problem, seed, index, threads)
+
+
+def settle(chain: AnyChain) -> float:
+    """Put a chain past its start to time it, and return what part of the work that took was done.
+
+    1 where steps take as long from the start on.
+    """
+    own = chain.own if isinstance(chain, CandidateChain) else chain
+    if isinstance(own, ValueChain) and isinstance(own.model, Settles):
+        return own.model.settle(own.state, own.streams) or 1.0
+    return 1.0
 
 
 def kept_of(problem: Problem, index: int) -> int:

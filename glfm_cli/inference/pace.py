@@ -26,17 +26,19 @@ class Pace:
 
     Where a chain keeps some draws alone, the others take nothing; of candidates it is the mean.
     per_chain : seconds that corrections of its forecasts take
+    per_start : those that a chain takes besides, before its steps are as long as they stay
     """
 
     per_sweep: float
     per_draw: float
     draw_bytes: float
     per_chain: float
+    per_start: float = 0.0
 
     def seconds(self, plan: Plan, threads: int, *, corrected: bool = True) -> float:
         """Return the time that all chains take, side by side."""
         one = self.per_sweep * plan.sweeps + self.per_draw * plan.draws
-        one += self.per_chain * corrected
+        one += self.per_chain * corrected + self.per_start
         return one * -(-plan.chains // min(threads, plan.chains))
 
     @classmethod
@@ -56,6 +58,9 @@ class Pace:
 def _pace_of(problem: Problem, plan: Plan, index: int, corrected: bool) -> Pace:
     chain, every = chains.start(problem, plan.seed, index), chains.kept_of(problem, index)
     began = time.monotonic()
+    part = chains.settle(chain)
+    per_start = (time.monotonic() - began) / part
+    began = time.monotonic()
     sweeps = 0
     while sweeps < FEWEST or (time.monotonic() - began < LONGEST and sweeps < plan.sweeps):
         chain.sweep(adapt=True)
@@ -69,7 +74,7 @@ def _pace_of(problem: Problem, plan: Plan, index: int, corrected: bool) -> Pace:
     per_chain = 0.0
     if corrected and problem.link_config.recalibrate and problem.model.kind == "gibbs":
         per_chain = _correcting(problem, plan, draw, -(-plan.draws // every))
-    return Pace(per_sweep, per_draw / every, n_bytes / every, per_chain)
+    return Pace(per_sweep, per_draw / every, n_bytes / every, per_chain, per_start)
 
 
 def _correcting(problem: Problem, plan: Plan, draw: Draw, n_kept: int) -> float:

@@ -31,6 +31,17 @@ class Round:
 
 
 @runtime_checkable
+class Settles(Protocol):
+    """A sampler of values whose steps take longer once it is past its start."""
+
+    def settle(self, state: Any, streams: Streams) -> float:
+        """Put a state past its start, in a small part of the time that this takes in a chain.
+
+        Returns that part. It is for timing: the state is none of the posterior's.
+        """
+
+
+@runtime_checkable
 class Scheduled(Protocol):
     """An ascent that says how long it is."""
 

@@ -20,6 +20,7 @@ from glfm_cli.latent.forest.twins import Alone, draw_together, twins_of
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
 
+TIMED = 8  # columns by which the time of a search for all of them is told
 TRACED_ROWS = 200  # at most, from which the log likelihood of a kept draw is traced
 
 
@@ -128,6 +129,25 @@ class Forest:
                 state.turn, state.at = min(state.turn + 1, SETTLED + 1), 0
         state.key, state.kept = int(streams.get(ROWS).integers(2**62)), None
         return Progress()
+
+    def settle(self, state: ForestState, streams: Streams) -> float:
+        """Put a state past its start: some columns find how they are forecast best, others copy.
+
+        Returns the share of the columns that do.
+        """
+        columns, may = state.columns, may_have(state.kinds)
+        some = columns[:: max(1, len(columns) // TIMED)][:TIMED]
+        z, seen, kinds, config = state.z, state.seen, state.kinds, state.config
+        for d in some:
+            state.least[d], state.linear[d] = best_way(
+                z, seen, kinds, d, config, streams.get(column_step(d))
+            )
+        for k, d in enumerate(columns):
+            if d not in some:
+                state.least[d] = state.least[some[k % len(some)]]
+                state.linear[d] = state.linear[some[k % len(some)]] and may[d]
+        state.turn, state.kept = SETTLED + 1, None
+        return len(some) / max(len(columns), 1)
 
     def trace(self, state: ForestState) -> dict[str, float]:
         """Return the log likelihood of observed cells, each by trees that have not seen it."""
