@@ -114,3 +114,47 @@ def test_stamps_of_loggers_and_receivers_are_dates(form: str, guess: str) -> Non
 def test_long_codes_are_no_stamps() -> None:
     codes_of_12 = [f"{202403020745 + 37 * i}" for i in range(ROWS)]  # of minutes up to 99
     assert guessed("meter", codes_of_12)[0].moment is None
+
+
+def test_durations_that_are_not_read_are_no_categories() -> None:
+    minutes = range(-60, 120, 3)
+    signed = [f"{'-' * (m < 0)}{abs(m) // 60:02d}:{abs(m) % 60:02d}" for m in minutes] * 3
+    reason = guessed("delay", signed)[1]
+    assert reason == "ignored: durations, some below zero; write them as numbers"
+    assert guessed("delay", [one.lstrip("-") for one in signed])[0].moment == "duration"
+    for form in ("{}h {}min", "{} hrs {} minutes", "PT{}H{}M", "{}h{:02d}"):
+        column, reason = guessed("stay", [form.format(m // 60, m % 60) for m in minutes if m > 0])
+        assert (column.role, reason[:25]) == (Role.IGNORE, "ignored: durations, such "), form
+    assert guessed("well", [f"{k}h{k % 7}" for k in range(20)] * 5)[0].levels
+
+
+def test_a_minus_of_print_is_one() -> None:
+    cells = [f"{k}".replace("-", "−") for k in range(-50, 40)]
+    column, reason = guessed("delay", cells * 2)
+    assert (column.type, column.thousands) == (ColumnType.REAL, ","), reason
+    table = pa.table({"x": [None, *cells[1:]], "y": [float(k * k % 13) for k in range(90)]})
+    done = impute(table, "auto", model="glfm", chains=1, warmup=2, draws=2).table
+    assert done["x"].to_pylist()[1:] == cells[1:]
+    assert "-" not in done["x"][0].as_py()
+
+
+def test_sentinels_of_magnitudes_and_their_errors_are_missing() -> None:
+    errors = [f"{0.01 + 0.003 * (i % 50):.3f}" if i % 8 else "99.999" for i in range(ROWS)]
+    column, reason = guessed("e_mag", errors)
+    assert (column.type, codes(column)) == (ColumnType.POSITIVE, {"99.999"}), reason
+
+
+def test_numbers_with_errors_or_in_fortran_are_left_out_with_a_note() -> None:
+    with_errors = [f"{20 + 0.01 * i:.2f}±0.0{i % 9 + 1}" for i in range(ROWS)]
+    assert guessed("mag", with_errors)[1] == (
+        'ignored: numbers with errors, such as "20.00±0.01"; make two columns of them'
+    )
+    fortran = [f"{1.5 + i:.3E}".replace("E", "D") for i in range(ROWS)]
+    reason = guessed("flux", fortran)[1]
+    assert reason.endswith('such as "1.500D+00"; write E for the D of their exponents')
+
+
+def test_postcodes_are_codes() -> None:
+    assert guessed("PLZ", [f"{10115 + 37 * (i % 40)}" for i in range(ROWS)])[0].levels
+    reason = guessed("plz5", [f"{10115 + 37 * i}" for i in range(ROWS)])[1]
+    assert "codes by their name" in reason

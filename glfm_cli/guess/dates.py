@@ -16,6 +16,7 @@ import glfm_cli.guess.names as names
 from glfm_cli.arrays import Array, is_clock
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore
+from glfm_cli.io.numerals import MINUS
 from glfm_cli.schema import Column, ColumnType
 from glfm_cli.schema.calendar import DAYS, HOUR, MONTH, WEEKDAY
 from glfm_cli.schema.moments import EPOCH, EXCEL, ISO, UNIX, Moments
@@ -38,6 +39,12 @@ _ZONED = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d|\d{8})(?P<between>[ T])(?P<time>\d\d:\d\d(?::\d\d)?|\d{4}(?:\d\d)?)"
     r"(?P<end>(?:[.,]\d+)?\s?(?:Z|UTC|[+-]\d\d:?\d\d)?)"
 )
+_SIGNED = rf"^\s*[+{MINUS}]?\d+:\d\d(?::\d\d)?\s*$"
+_IN_WORDS = (  # 2h 20min, 45 min 10 s, PT2H20M
+    r"(?i)^\s*(?:\d+ ?(?:h|hrs?|hours?|std\.?) ?(?:[0-5]\d|\d+ ?(?:m|mins?|minutes?))"
+    r"|\d+ ?(?:m|mins?|minutes?) ?\d+ ?(?:s|secs?|seconds?)"
+    r"|-?P(?:\d+D)?T(?:\d+H)?(?:\d+M)?(?:[\d.]+S)?)\s*$"
+)
 _CLOCKS = {4: "%H%M", 5: "%H:%M", 6: "%H%M%S", 8: "%H:%M:%S"}  # by the length of a time
 
 # The first of those that read every cell is taken; day first is read before month first.
@@ -59,6 +66,8 @@ _FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))
 SERIALS = (10_000, 80_000)  # of Excel, from 1927 to 2119
 DIGITS = {"%Y%m%d": 1, "%Y%m%d%H": 10**2, "%Y%m%d%H%M": 10**4, "%Y%m%d%H%M%S": 10**6}
 SECONDS = (6.3e8, 2.3e9)  # since 1970, from 1989 to 2042
+BELOW_ZERO = "durations, some below zero; write them as numbers"
+LEAST_DURATIONS = 10  # different ones, beside which none is a level
 LEAST_HOURS = 4  # times of the day, from which rows may follow a daily cycle
 LEAST_CYCLES = 4  # days or weeks that rows span, from which they may follow such a cycle
 BESIDE = "`role: time` where values before and after a gap tell of it"
@@ -70,7 +79,7 @@ def judge_dates(column: Profile) -> Verdict | None:
         return _date(column, None, "dates")
     if column.kind is Kind.DURATION:
         if column.matches("^-").any():
-            return ignore(column.name, "durations, some below zero; write them as numbers")
+            return ignore(column.name, BELOW_ZERO)
         return _duration(column)
     x, whole = column.numbers, column.is_number.all() and column.all_whole
     in_steps = column.n_observed == column.n_rows and is_clock(np.repeat(x, column.counts))
@@ -86,6 +95,8 @@ def judge_dates(column: Profile) -> Verdict | None:
         if names.is_date(column.name) and x.min() >= SERIALS[0] and x.max() <= SERIALS[1]:
             return _date(column, EXCEL, "serial numbers of dates, by the name and their size")
         return None
+    if column.kind is Kind.TEXT and (why := _durations_unread(column)):
+        return ignore(column.name, why)
     if column.kind is not Kind.TEXT or not column.matches(DATE).all():
         return None
     texts = column.words()
@@ -104,6 +115,17 @@ def judge_dates(column: Profile) -> Verdict | None:
     if form.endswith("%z"):
         note = " with several offsets, as in UTC"
     return _date(column, None if form == ISO else form, f"dates{note}")
+
+
+def _durations_unread(column: Profile) -> str:
+    """Return what to do with durations in a form that is not read: with a sign, or in words."""
+    if column.n_distinct < LEAST_DURATIONS:
+        return ""
+    if column.matches(_SIGNED).all() and column.matches(f"^[{MINUS}]").any():
+        return BELOW_ZERO
+    if column.matches(_IN_WORDS).all():
+        return f"durations, such as {column.words()[0].strip()}; write them as 1:30, or as numbers"
+    return ""
 
 
 def _with_zone(texts: Sequence[str]) -> tuple[str, ...]:

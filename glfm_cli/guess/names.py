@@ -27,13 +27,14 @@ _ITEM = re.compile(r"n\W?\d+", re.IGNORECASE)  # one of several, as N1 to N5 of 
 _ENDS_AS_NUMBER = re.compile(r".*(?:[\W_](?:nr|no|num|number)|(?<=[a-z])N(?:[Rr]|o|um|umber))")
 _CODE = words(
     """code codes type kind class category cat group region district zone state country zip zipcode
-    postcode fips race ethnicity ethnic sex gender status species site centre center arm treatment
+    postcode plz postleitzahl
+    fips race ethnicity ethnic sex gender status species site centre center arm treatment
     trt rx siteid centreid centerid invid hospital school sch cluster sector industry occupation
     marital month weekday quarter target label landcover landuse lulc clc lithology facies
     lithofacies geology biome ecoregion landform"""
 )
 _LAND = re.compile(r"land[\W_]?(cover|use)(?![a-z])", re.IGNORECASE)
-_NUMBERED_CODE = frozenset({"code", "codes", "zip", "zipcode", "postcode", "fips"})
+_NUMBERED_CODE = words("code codes zip zipcode postcode plz postleitzahl fips")
 _FLAG = words("flag flags bitflag bitflags bitmask bitmasks qaflag qcflag qcflags")
 _SCALE = words(
     """score scale grade stage rating rate level likert satisfaction agreement severity rank quality

@@ -209,8 +209,9 @@ def _read(column: Profile, parts: list[_Parts], *, comma: bool) -> Profile:
         several = f"numbers written in several ways, such as {like} and {odd.text}"
         return replace(column, mixture=several) if known and in_some_form else column
     form = replace(form, percent=mark == "%", unit="" if mark == "%" else mark)
-    if not (mark or form.thousands) and any(part.bracketed for part in parts):
-        form = replace(form, thousands="," if form.decimal == "." else ".")  # of accounts
+    typeset = form == PLAIN and any(MINUS[0] in part.text for part in parts)
+    if typeset or (not (mark or form.thousands) and any(part.bracketed for part in parts)):
+        form = replace(form, thousands="," if form.decimal == "." else ".")  # for such signs
     if form == PLAIN:
         return column
     plain = form.read(column.raw).plain

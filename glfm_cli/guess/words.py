@@ -23,6 +23,8 @@ MOST_TYPOS = 0.05  # of the cells
 FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
 MOST_AMONG = 1 / 3  # of the cells, that are texts of many kinds among numbers
 _PAIR = r"^\d+(?:[.,]\d+)? ?/ ?\d+(?:[.,]\d+)?$"
+_WITH_ERROR = r"^\S+ ?(?:±|\+/-|\+-) ?\d\S*$"  # 20.31±0.05
+_FORTRAN = r"^[+-]?\d*\.?\d+[dD][+-]?\d+$"  # 1.5D-10
 _BETWEEN = r"^\p{Sc} ?\d[\d.,]* ?[A-Za-z]{1,3}$"  # $1.2m, €500k
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
 
@@ -39,8 +41,14 @@ def judge_words(column: Profile) -> Verdict:
     if remarks.any() and (bare | remarks).all() and bare.sum() >= FEWEST_ONCE:
         such = scalar(column.keep(remarks).words()[0])
         return ignore(name, f"numbers, some with a remark, such as {such}; write the number alone")
+    if column.n_distinct >= FEWEST_ONCE and column.matches(_WITH_ERROR).all():
+        such = f"such as {_first(column)}; make two columns of them"
+        return ignore(name, f"numbers with errors, {such}")
+    if column.n_distinct >= FEWEST_ONCE and column.matches(_FORTRAN).all():
+        such = f"such as {_first(column)}; write E for the D of their exponents"
+        return ignore(name, f"numbers, {such}")
     if column.n_distinct >= FEWEST_ONCE and column.matches(_BETWEEN).all():
-        such = f"{scalar(column.words()[0])}; write the number alone, all in one unit"
+        such = f"{_first(column)}; write the number alone, all in one unit"
         return ignore(name, f"numbers between a currency and a unit, such as {such}")
     if column.n_distinct == column.n_observed:
         where = "every row" if column.all_different else f"each of its {column.n_observed} cells"
@@ -59,6 +67,10 @@ def judge_words(column: Profile) -> Verdict:
     if np.any(x != np.floor(x)) and (told := _beside_numbers(column)):
         return ignore(name, told)
     return _levels(column)
+
+
+def _first(column: Profile) -> str:
+    return scalar(column.words()[0])
 
 
 def _beside_numbers(column: Profile) -> str:
