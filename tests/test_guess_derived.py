@@ -140,6 +140,29 @@ def test_the_time_between_two_dates_is_found_and_then_holds(
     assert guess_schema(typed).hints["days"][0].startswith("ATA - ETA in all 60 rows")
 
 
+def test_dates_that_come_before_others_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(8)
+    pickup = np.datetime64("2024-03-01T06:00:00") + rng.integers(0, 90 * 86400, N)
+    delivery = pickup + rng.integers(3600, 86400, N)
+    paid = delivery + rng.integers(86400, 30 * 86400, N)
+    later = paid + np.timedelta64(400 * 86400, "s")
+    born = np.datetime64("1970-01-01T00:00:00") + rng.integers(0, 90 * 86400, N)
+    every = {"born": born, "pickup": pickup, "paid": paid, "delivery": delivery, "next": later}
+    hints = guess_schema(pa.table(every)).hints
+    found = {name: [one for one in own if "less_than" in one] for name, own in hints.items()}
+    assert [name for name, own in found.items() if own] == ["pickup", "delivery"]
+    assert found["pickup"][0].endswith("less_than: delivery")
+    assert found["delivery"][0].endswith("less_than: paid")
+    gone = rng.random(N) < 0.2
+    table = pa.table({"pickup": pickup, "delivery": np.where(gone, np.datetime64("NaT"), delivery)})
+    types = {"columns": {"pickup": {"type": "date", "less_than": "delivery"}, "delivery": "date"}}
+    done = impute(table, types, model="glfm", chains=1, warmup=2, draws=2).table
+    assert np.all(done["delivery"].to_numpy() > pickup)
+
+
 def test_with_auto_columns_that_follow_from_others_are_told() -> None:
     rng = np.random.default_rng(8)
     kg = np.exp(rng.normal(6.0, 1.0, N)).round()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -330,7 +330,8 @@ def _formulas(
     for k in numbers:
         of_name.setdefault(names[k].casefold(), []).append(k)
     pairs = ((k, of_name.get(high, ())) for k in numbers for high in upper_ends(names[k]))
-    for k, other in sorted((k, other) for k, others in pairs for other in others):
+    ordered = [(k, other) for k, others in pairs for other in others]
+    for k, other in sorted((*ordered, *_next_dates(parts, dates))):
         x, y = (parts[one][np.isfinite(parts[k] + parts[other])] for one in (k, other))
         if x.size >= LEAST_ROWS and np.all(x < y):
             high = scalar(names[other])
@@ -339,6 +340,23 @@ def _formulas(
                 f"less than {high} in all {x.size} rows of a sample where both are known; if it "
                 f"must be so in completed ones: less_than: {high}",
             )
+
+
+def _next_dates(parts: Sequence[NDArray[np.float64]], dates: Set[int]) -> Iterator[tuple[int, int]]:
+    """Yield dates and the nearest one that comes after each in all rows, as delivery after pickup.
+
+    Each is later than some of the dates of the other in other rows: else it is just another year.
+    """
+    for k in sorted(dates):
+        after: dict[int, float] = {}
+        for other in dates - {k}:
+            days = parts[other] - parts[k]
+            both = np.isfinite(days)
+            apart = both.sum() < LEAST_ROWS or np.max(parts[k][both]) <= np.min(parts[other][both])
+            if not apart and np.all(days[both] > 0.0):
+                after[other] = float(np.median(days[both]))
+        if after:
+            yield k, min(after, key=lambda other: after[other])
 
 
 def _direction(x: NDArray[np.float64], verdict: Verdict) -> list[str]:
