@@ -55,6 +55,7 @@ MAP = "tests/cli/test_explore_map.py"
 TOGETHER = "tests/cnpf/test_cnpf_correlations.py"
 LAWS = "tests/clgp/test_clgp_draws.py"
 FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
+SHAPES = "tests/test_forest_shapes.py"
 GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_triplets.py"
 CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
@@ -1319,6 +1320,18 @@ MUTANTS = {
     ),
     "intervals drawn between other ends": Mutant(
         "latent/forest/intervals.py", "(high - mean) / sd", "(high + mean) / sd", INTERVALS
+    ),
+    "intervals drawn from parts that have nothing in them": Mutant(
+        "latent/forest/intervals.py", "if law.n_components == 1:", "if True:", SHAPES
+    ),
+    "parts as far from the mean as their members": Mutant(
+        "latent/forest/shapes.py", "np.sqrt(share)[:, None] * away", "away", SHAPES
+    ),
+    "parts that are points": Mutant(
+        "latent/forest/shapes.py", "(1.0 - SMOOTH) * var / np", "var / np", SHAPES
+    ),
+    "a law as wide as its members": Mutant(
+        "latent/forest/shapes.py", "(var - share * own)", "(var - own)", SHAPES
     ),
     "leaves chosen by errors of few trees": Mutant(
         "latent/forest/leaves.py", "(total**2 - squares) / pairs", "squares / FORESTS", LEAVES

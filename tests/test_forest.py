@@ -21,7 +21,8 @@ from glfm_cli.inference.sampling import sample
 from glfm_cli.latent.forest import ForestDraw
 from glfm_cli.latent.forest.draw import ForestLaw
 from glfm_cli.latent.model import Problem
-from glfm_cli.links.law import NormalMixture, Probabilities
+from glfm_cli.links.law import Probabilities
+from tests.normals import whole_of
 
 pytestmark = pytest.mark.kernels
 TYPES = {"columns": {"x": "real", "c": "categorical", "o": "ordinal", "k": "count", "r": "real"}}
@@ -124,16 +125,16 @@ def test_laws_are_those_of_the_members_of_leaves_that_have_not_seen_the_cell(
                 ]
                 np.testing.assert_allclose(found.p[n], np.mean(p, axis=0))
                 continue
-            assert isinstance(found, NormalMixture)
+            own, wide = (part[n] for part in whole_of(found))
             mean, within, between, share = numbers(draw, d, n)
             middle = y[known & (y != draw.kinds.atom[d])].mean()
             mean = middle + draw.trees.slope[d] * (mean - middle)
-            assert found.means[n, 0, -1] == pytest.approx(mean)
+            assert own[-1] == pytest.approx(mean)
             var = draw.trees.scale[d] * (within + between)
-            assert found.variances[n, 0, -1] == pytest.approx(max(var, 1e-3))
-            if found.means.shape[2] == 2:
-                assert ndtr(found.means[n, 0, 0]) == pytest.approx(np.clip(share, 1e-3, 1 - 1e-3))
-                assert found.variances[n, 0, 0] == 1.0
+            assert wide[-1] == pytest.approx(max(var, 1e-3))
+            if own.size == 2:
+                assert ndtr(own[0]) == pytest.approx(np.clip(share, 1e-3, 1 - 1e-3))
+                assert wide[0] == pytest.approx(1.0)
 
 
 def test_slope_and_width_are_those_of_forecasts_of_observed_cells(draw: ForestDraw) -> None:
@@ -157,7 +158,7 @@ def test_slope_and_width_are_those_of_forecasts_of_observed_cells(draw: ForestDr
 def test_what_a_link_adds_to_a_law_is_taken_off_it(problem: Problem, draw: ForestDraw) -> None:
     noisy = replace(draw, kinds=replace(draw.kinds, noise=np.full(5, 0.002)))
     laws = [problem.model.cells_law(one, slice(None)).column(0) for one in (draw, noisy)]
-    var, less = (law.variances[:, 0, 0] for law in laws)
+    var, less = (whole_of(law)[1][:, 0] for law in laws)
     np.testing.assert_allclose(less, np.maximum(var - 0.002, 1e-3))
 
 
@@ -330,11 +331,10 @@ def test_a_cell_is_drawn_anew_by_its_law(draw: ForestDraw, d: int) -> None:
         shares = np.mean(z[:, :, None] == np.arange(law.p.shape[1]), axis=0)
         np.testing.assert_allclose(shares, law.p, atol=0.04)
         return
-    assert isinstance(law, NormalMixture)
     there = np.mean(z == atom, axis=0)
     if not np.isnan(atom):
-        np.testing.assert_allclose(there, ndtr(law.means[:, 0, 0]), atol=0.04)
-    mean, var = law.means[:, 0, -1], law.variances[:, 0, -1]
+        np.testing.assert_allclose(there, ndtr(whole_of(law)[0][:, 0]), atol=0.04)
+    mean, var = (part[:, -1] for part in whole_of(law))
     beside = np.ma.masked_equal(z, atom)
     error = np.sqrt(var / (n * (1.0 - there)))
     assert np.all(np.abs(beside.mean(axis=0) - mean) < 5.0 * error)

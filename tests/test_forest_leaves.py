@@ -19,6 +19,7 @@ from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import Trees, Whole, grow, law, moments, scaled
 from glfm_cli.links.law import NormalMixture, Probabilities
 from glfm_cli.streams import Streams
+from tests.normals import whole_of
 
 pytestmark = pytest.mark.kernels
 N = 400
@@ -188,9 +189,9 @@ def test_pooled_laws_are_as_wide_as_their_means_are_off(noise: float, least: int
         once = (z, seen, kinds, range(4), 8, 2, fewest, ForestConfig(), np.random.default_rng(seed))
         trees = scaled(grow(*once), z, seen, kinds, 1.0)
         one = law(new, rows, nobody, z[0], kinds, 0, trees, 0, 1.0)
-        assert isinstance(one, NormalMixture)
-        means.append(one.means[:, 0, 0])
-        variances.append(one.variances[:, 0, 0])
+        mean, var = (part[:, 0] for part in whole_of(one))
+        means.append(mean)
+        variances.append(var)
         slopes.append(trees.slope[0])
     off = (np.mean(means, axis=0) - new[0]) ** 2
     width = np.mean(variances) + np.mean(np.var(means, axis=0))

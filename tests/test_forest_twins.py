@@ -18,7 +18,7 @@ from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import grow, scaled
 from glfm_cli.latent.forest.twins import Alone, draw_group, draw_together, twins_of
 from glfm_cli.latent.model import Sizes
-from glfm_cli.links.law import NormalMixture
+from tests.normals import whole_of
 
 pytestmark = pytest.mark.kernels
 N = 500
@@ -199,9 +199,8 @@ def line_of(draw: ForestDraw) -> tuple[float, float, float]:
 
 
 def normal(draw: ForestDraw, d: int) -> tuple[Array, Array]:
-    law = ForestLaw(draw, np.arange(300)).column(d)
-    assert isinstance(law, NormalMixture)
-    return law.means[:, 0, 0], np.sqrt(law.variances[:, 0, 0])
+    mean, var = whole_of(ForestLaw(draw, np.arange(300)).column(d))
+    return mean[:, 0], np.sqrt(var[:, 0])
 
 
 def test_what_was_drawn_of_twins_tells_nothing_of_a_cell(drawn: ForestDraw) -> None:

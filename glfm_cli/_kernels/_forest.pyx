@@ -25,6 +25,7 @@ cdef enum:
     BYTES = 8  # of a register, each of which counts
     BYTE = 255  # at most
     ABREAST = 4  # rows that go down a tree together
+    SHAPED = 64  # members of a row's leaves, at most, by which they are parted
 
 
 cdef inline Py_ssize_t below(uint64_t bits, Py_ssize_t n) noexcept nogil:
@@ -383,6 +384,38 @@ cdef class ColumnTrees:
         return node
 
 
+cdef void part_in_order(
+    double* x, double* share, Py_ssize_t n, Py_ssize_t C, double* out
+) noexcept nogil:
+    """Sort n > 0 numbers; fill mean and variance (C, 2) of parts in order that weigh the same.
+
+    share : (n,) weights, which follow their numbers. O(n^2), n at most SHAPED
+    """
+    cdef Py_ssize_t i, j, c
+    cdef double value, weight, whole = 0.0, each, left, taken, mass, mean, square, away
+    for i in range(n):
+        value, weight, j = x[i], share[i], i
+        whole += weight
+        while j > 0 and x[j - 1] > value:
+            x[j], share[j] = x[j - 1], share[j - 1]
+            j -= 1
+        x[j], share[j] = value, weight
+    each, i, left = whole / C, 0, share[0]
+    for c in range(C):
+        mass = mean = square = 0.0
+        while i < n and mass < each * (1.0 - 1e-9):
+            taken = min(left, each - mass)
+            mass += taken
+            away = x[i] - mean
+            mean += away * taken / mass
+            square += taken * away * (x[i] - mean)
+            left -= taken
+            if left <= each * 1e-9:
+                i += 1
+                left = share[i] if i < n else 0.0
+        out[2 * c], out[2 * c + 1] = mean, square / mass
+
+
 def fill_moments(
     ColumnTrees of,
     double weight,                     # members that the column as a whole is worth
@@ -391,6 +424,7 @@ def fill_moments(
     double atom,                       # a value apart from the others, NaN for none,
     double at_atom,                    # and its share
     double[:, ::1] out,                # out (n, 5)
+    double[:, :, ::1] parts,           # out (n, C, 2); C may be 0
 ):
     """Fill what trees say of a column of numbers: means over those that are heard.
 
@@ -398,14 +432,22 @@ def fill_moments(
     variance) / (members + weight), and that of the mean between trees; the share of the atom,
     (members at it + weight at_atom) / (members + weight); and how many trees are heard: all, but
     of a row that is a donor itself those that have not seen it. O(n T (depth + leaf)).
+
+    Also, of rows that are no donors, mean and variance of C parts of the members beside the atom,
+    in order, of equal weight, where each tree weighs the same; 0 without a member. O(n SHAPED^2).
     """
-    cdef Py_ssize_t i, j, k, t, leaf, T = of.root.shape[0]
+    cdef Py_ssize_t i, j, k, t, leaf, T = of.root.shape[0], C = parts.shape[1], n = parts.shape[0]
+    cdef Py_ssize_t most = max(SHAPED // T, 1), first, size, number_of
     cdef double x, away, number, beside, mean, square, heard
+    cdef double[SHAPED] value, share
+    cdef int[:, ::1] reached = np.empty((n if C else 0, min(T, SHAPED)), dtype=np.intc)
     with nogil:
         out[:] = 0.0
         for t in range(T):
             for k in range(of.reach(t)):
                 i, leaf = of.who[k], of.where[k]
+                if C and t < SHAPED:
+                    reached[i, t] = <int> leaf
                 number = beside = mean = square = 0.0
                 for j in range(of.child[leaf], of.child[leaf] + of.size(leaf)):
                     if of.members[j] == of.own[i]:
@@ -429,6 +471,25 @@ def fill_moments(
         for i in range(of.rows.shape[0]):
             for j in range(1, 4):
                 out[i, j] /= out[i, 4]
+        if C:
+            parts[:] = 0.0
+            for i in range(n):
+                number_of = 0
+                if of.own[i] >= 0:
+                    continue
+                for t in range(min(T, SHAPED)):
+                    leaf, first = reached[i, t], number_of
+                    size = min(of.size(reached[i, t]), most)
+                    for j in range(size):
+                        k = of.child[leaf] + j * of.size(leaf) // size
+                        x = of.y[of.members[k]]
+                        if x != atom:
+                            value[number_of] = x
+                            number_of += 1
+                    for k in range(first, number_of):
+                        share[k] = 1.0 / (number_of - first)
+                if number_of:
+                    part_in_order(value, share, number_of, C, &parts[i, 0, 0])
 
 
 def fill_levels(

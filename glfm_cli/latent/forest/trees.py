@@ -14,6 +14,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.lines import Lines
+from glfm_cli.latent.forest.shapes import PARTS, parted
 from glfm_cli.latent.model import take
 from glfm_cli.links.law import CellLaw, NormalMixture, Probabilities
 
@@ -266,32 +267,38 @@ def law(
         of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
         _forest.fill_levels(of, prior, whole.p, p)
         return Probabilities(p)
+    parts = np.zeros((n, PARTS if np.any(own < 0) else 1, 2))
     if not whole.seen:
         found = np.tile([0.0, 1.0, 0.0, 0.5, 1.0], (n, 1))
     else:
-        found = moments(z, rows, own, donors, kinds, d, trees, k, prior, whole)
+        found = moments(z, rows, own, donors, kinds, d, trees, k, prior, whole, parts)
     mean, within, between, share, _ = found.T
     atom, middle = float(kinds.atom[d]), whole.middle
     mean = middle + trees.slope[k] * (mean - middle)
     mean = mean if base is None else mean + base
     var = trees.scale[k] * (within + between) - kinds.noise[d]
-    mean, var = mean[:, None, None], np.maximum(var, LEAST_VARIANCE)[:, None, None]
+    mean, var = parted(mean, np.maximum(var, LEAST_VARIANCE), parts)
+    mean, var = mean[:, :, None], var[:, :, None]
     if not np.isnan(atom):
         probit = ndtri(np.clip(share, LEAST_SHARE, 1.0 - LEAST_SHARE))[:, None, None]
-        mean = np.concatenate([probit, mean], axis=2)
+        mean = np.concatenate([np.broadcast_to(probit, mean.shape), mean], axis=2)
         var = np.concatenate([np.ones_like(var), var], axis=2)
-    return NormalMixture(np.ones((1, 1)), mean, var)
+    return NormalMixture(np.full((1, mean.shape[1]), 1.0 / mean.shape[1]), mean, var)
 
 
 def moments(
     z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees, k: int,
-    prior: float, whole: Whole,
+    prior: float, whole: Whole, parts: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Return what trees say of numbers (n, 5), as the kernel has it, arguments those of `law`."""
+    """Return what trees say of numbers (n, 5), as the kernel has it, arguments those of `law`.
+
+    parts : (n, C, 2), filled with what the kernel says of parts of the members
+    """
     out = np.empty((rows.size, 5))
+    parts = np.empty((rows.size, 0, 2)) if parts is None else parts
     of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
     within, atom = float(trees.within[k]), float(kinds.atom[d])
-    _forest.fill_moments(of, prior, whole.middle, within, atom, whole.share, out)
+    _forest.fill_moments(of, prior, whole.middle, within, atom, whole.share, out, parts)
     return out
 
 
