@@ -333,21 +333,18 @@ MUTANTS = {
         "latent/grouped.py", "at] - own - g @", "at] - g @", EXPLORED
     ),
     "velocities of series in values' units": Mutant(
-        "latent/factor_series.py", "y[2] *= root**2\n", "y[2] *= root\n", SHARED
+        "latent/factor_series.py", "math.sqrt(np.prod(lengths))", "1.0", SHARED
     ),
-    "loadings beside series of columns for noise": Mutant(
-        "latent/factor_series.py",
-        "Q = g.T @ (law.seen[:, None] * left)",
-        "Q = g.T @ (law.seen[:, None] * g)",
-        SHARED,
+    "loadings with their variances for precisions": Mutant(
+        "latent/factor_series.py", "A + np.diag(1.0 / self.p)", "A + np.diag(self.p)", SHARED
     ),
     "shared series given others of before": Mutant(
         "latent/factor_series.py", "            g[:, k] = G[k, 0]\n", "", SHARED
     ),
     "lengths of shared series by the inverse ratio": Mutant(
         "latent/factor_series.py",
-        "law.half(b) ** 2) - law.log_ratio) + log_length_prior(new)",
-        "law.half(b) ** 2) + law.log_ratio) + log_length_prior(new)",
+        "law.square(b) - law.log_ratio) + log_length_prior(new)",
+        "law.square(b) + law.log_ratio) + log_length_prior(new)",
         SHARED,
     ),
     "sums of series without what they share": Mutant(
@@ -364,8 +361,8 @@ MUTANTS = {
     ),
     "loadings in view of themselves": Mutant(
         "latent/row_effects.py",
-        "self.factors.draw_loadings(s, g, law, b + shared, rng)",
-        "self.factors.draw_loadings(s, g, law, b, rng)",
+        "self.factors.draw_loadings(s, g, law, b + shared, series.code, rng)",
+        "self.factors.draw_loadings(s, g, law, b, series.code, rng)",
         ROW_EFFECTS,
     ),
     "scales move without loadings": Mutant(
@@ -374,17 +371,8 @@ MUTANTS = {
     "new rows follow shared series that are held nowhere": Mutant(
         "latent/joined_rows.py", "self.held_at[known] = HELD", "self.held_at[known] = 1.0", SHARED
     ),
-    "a gap's precision with the one before": Mutant(
-        "latent/row_laws.py",
-        "band[:-1, column, below] += part[later]",
-        "band[:-1, column, below] += part[self.which[:-1]]",
-        SHARED,
-    ),
     "lines of groups with their variances for precisions": Mutant(
-        "latent/row_laws.py",
-        "first) + np.diag(prior)",
-        "first) + np.diag(1.0 / prior)",
-        ROW_EFFECTS,
+        "latent/row_laws.py", "every, prior, code,", "every, 1.0 / prior, code,", ROW_EFFECTS
     ),
     "a predictor that changes within groups": Mutant(
         "latent/given.py",

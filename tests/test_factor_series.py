@@ -160,7 +160,7 @@ def test_loadings_have_their_dense_law(seed: int) -> None:
     parts = shared()
 
     def draw(rng: Any) -> Array:
-        parts.draw_loadings(1, g, law, seen * e, rng)
+        parts.draw_loadings(1, g, law, seen * e, SERIES.code, rng)
         return parts.loading[:, 1].copy()
 
     mean = draw(Directions())

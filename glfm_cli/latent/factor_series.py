@@ -16,6 +16,7 @@ Cost of a sweep: O(N K (K^2 + S)) beside that of u.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.linalg.lapack import dpbtrf, dtbtrs
 
+from glfm_cli._kernels._series import fill_blocks
 from glfm_cli.arrays import Array
 from glfm_cli.latent.model import take
 from glfm_cli.latent.row_laws import Series, SeriesLaw, draw_normals, draw_variances
@@ -53,14 +55,11 @@ class Blocks(NamedTuple):
     @classmethod
     def of_series(cls, series: Series, lengths: Array, v: float) -> Blocks:
         """Return the precision of (u, du/dt) of variance v; time in median steps."""
-        band, root = series.precision(lengths).T, np.sqrt(np.prod(lengths))
-        x, y = np.ascontiguousarray(band.reshape(-1, 8).T).reshape(2, 4, -1) / v
-        y[0] *= root**2  # x of values, y of velocities, each by both
-        y[2] *= root**2
-        for own in x[1], x[3], y[1]:
-            own *= root
-        diagonal = np.array([[x[0], x[1]], [x[1], y[0]]])
-        return cls(diagonal, np.array([[x[2], y[1]], [x[3], y[2]]]))
+        M = series.which.size
+        found = cls(np.empty((2, 2, M)), np.empty((2, 2, M)))
+        parts, root = series.steps(lengths), math.sqrt(np.prod(lengths))
+        fill_blocks(series.which, parts, 1.0 / v, root, *found)
+        return found
 
     def times(self, x: Array) -> Array:
         """Return the product with x (w, M)."""
@@ -154,15 +153,16 @@ class FactorSeries:
         return np.asarray(self.g[rows] @ self.loading)
 
     def draw_loadings(
-        self, s: int, g: Array, law: SeriesLaw, b: Array, rng: Generator
+        self, s: int, g: Array, law: SeriesLaw, b: Array, code: Array, rng: Generator
     ) -> None:
         """Draw those of one latent column, with its own series integrated out.
 
         g : (M, K);  law : of its own series;  b : (M,) sums of what is seen, times its precision
+        code : (M,) groups of the times
         """
-        left = law.left(g)
-        Q = g.T @ (law.seen[:, None] * left) + np.diag(1.0 / self.p)
-        self.loading[:, s] = draw_normals(Q[None], (left.T @ b)[None], rng)[0]
+        A, B = law.shared(b, np.empty((b.size, 0)), np.empty(0), g, code)
+        Q = A + np.diag(1.0 / self.p)
+        self.loading[:, s] = draw_normals(Q[None], B[None], rng)[0]
 
     def draw_variances(self, rng: Generator) -> None:
         """Draw p."""
@@ -205,7 +205,7 @@ class FactorSeries:
             size = 0.0 if number == 0 else 2.0 ** -rng.integers(0, 6)
             new = own + size * rng.standard_normal(2)
             law = SeriesLaw(series, np.exp(new), 1.0, precision)
-            found = 0.5 * float(np.sum(law.half(b) ** 2) - law.log_ratio) + log_length_prior(new)
+            found = 0.5 * (law.square(b) - law.log_ratio) + log_length_prior(new)
             if number == 0 or np.log(rng.random()) < found - now:
                 own, now, kept = new, found, law
         if proposals:

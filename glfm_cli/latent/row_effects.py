@@ -158,8 +158,7 @@ class RowEffects:
                 self._draw_law(rng)
             y = y - self.a[self.code]
         if len(self.u):
-            series = Series.of(self.code, self.time, self.step)
-            self.factors = FactorSeries.begin(series, y, observed)
+            self.factors = FactorSeries.begin(self.series, y, observed)
 
     def copy(self) -> RowEffects:
         """Return a copy that later updates leave alone; rows and times are shared."""
@@ -192,6 +191,23 @@ class RowEffects:
         return ~np.isin(self.at, self.given.at)
 
     @cached_property
+    def series(self) -> Series:
+        """The times of groups."""
+        return Series.of(self.code, self.time, self.step)
+
+    @cached_property
+    def shapes(self) -> Array:
+        """What a curve has of each of its values (M, J) at the times of groups."""
+        if not len(self.f):
+            return np.empty((0, 0))
+        return curve(self.knots, np.eye(len(self.f)), self.series.time)
+
+    @cached_property
+    def precision(self) -> Array:
+        """That of a curve's values (J, J), R."""
+        return knots_precision(self.knots)
+
+    @cached_property
     def clock(self) -> tuple[float, float]:
         """The mean of time, and its sd; 1 where it never moves."""
         return float(np.mean(self.time)), float(np.std(self.time)) or 1.0
@@ -220,10 +236,7 @@ class RowEffects:
         if not self.at.size:
             return
         e, observed, noise = e[:, self.at], observed[:, self.at], noise[self.at]
-        series = Series.of(self.code, self.time, self.step) if len(self.u) else None
-        shapes = np.empty((0, 0))
-        if len(self.f) and series is not None:
-            shapes = curve(self.knots, np.eye(len(self.f)), series.time)
+        series = self.series if len(self.u) else None
         if len(self.a):
             if series is None:
                 law = group_sums(self.code, len(self.a), e, observed, noise)
@@ -237,13 +250,14 @@ class RowEffects:
         if series is not None:
             g = np.zeros((series.code.size, len(self.factors.p)))
             g[series.node] = self.factors.g
+            seen = observed / noise
             own = [
-                self._draw_series(s, series, shapes, g, e[:, s], observed[:, s] / noise[s], rng)
+                self._draw_series(s, series, self.shapes, g, e[:, s], seen[:, s], rng)
                 for s in range(self.m.size)
             ]
-            self._draw_shared(series, g, np.array(own), e, observed / noise, rng)
+            self._draw_shared(series, g, np.array(own), e, seen, rng)
             if len(self.f):
-                R, J = knots_precision(self.knots), len(self.f)
+                R, J = self.precision, len(self.f)
                 self.p[:] = draw_variances(self.p, np.sum(self.f * (R @ self.f), axis=0), J, rng)
                 for r, h in zip(self.r, self.h[:, :, self.led], strict=True):
                     r[self.led] = draw_variances(r[self.led], np.sum(h * (R @ h), axis=0), J, rng)
@@ -306,7 +320,7 @@ class RowEffects:
             new = own + size * rng.standard_normal(4) * [1, sloped, 1, 1]
             v, q, *lengths = np.exp(new)
             law = SeriesLaw(series, lengths, v, precision)
-            found = 0.5 * float(np.sum(law.half(b) ** 2) - law.log_ratio)
+            found = 0.5 * (law.square(b) - law.log_ratio)
             found += 0.5 * new[0] - np.log1p(v)  # half-Cauchy of the sd
             found += log_length_prior(new[2:])
             if sloped:
@@ -333,7 +347,7 @@ class RowEffects:
             self.b[:, s] = draw_slopes(A[:, 0, 0], B[:, 0], self.q[s], rng)
             b = b - precision * t * self.b[series.code, s]
         if len(self.factors.p):
-            self.factors.draw_loadings(s, g, law, b + shared, rng)
+            self.factors.draw_loadings(s, g, law, b + shared, series.code, rng)
             b = b + shared - precision * (g @ self.factors.loading[:, s])
         return (law.draw(b, rng) / [1.0, np.sqrt(self.length[:, s].prod())]).T
 
@@ -345,8 +359,10 @@ class RowEffects:
         """Return f and all x h of one latent column at the times of groups (M,)."""
         if not len(self.f):
             return np.zeros(series.code.size)
-        values = self.f[:, s] + self.given.x[series.code] @ self.h[:, :, s]
-        return np.asarray(np.sum(shapes * values, axis=1))
+        found = shapes @ self.f[:, s]
+        for x, h in zip(self.given.x.T, self.h, strict=True):
+            found += x[series.code] * (shapes @ h[:, s])
+        return np.asarray(found)
 
     def _draw_curves(
         self, s: int, series: Series, shapes: Array, law: SeriesLaw, b: Array, rng: Generator
@@ -355,7 +371,7 @@ class RowEffects:
 
         The curves one after another, given a of other columns: without that of this, b and u.
         """
-        code, R, inverse = series.code, knots_precision(self.knots), np.linalg.inv(self.omega)
+        code, R, inverse = series.code, self.precision, np.linalg.inv(self.omega)
         own = self.lines_of(s, series.time)
         away = np.delete(self.a - self.m, s, axis=1) @ np.delete(inverse[s], s)
         mean, precision = self.m[s] - away / inverse[s, s], inverse[s, s]  # of a given others
@@ -382,7 +398,7 @@ class RowEffects:
         volume cancels but for that of normals m and 1 / sqrt(c) of variances 1 and 1/2.
         """
         found = np.zeros((len(spans), 2))
-        times = Series.of(self.code, self.time, self.step).code.size if len(self.u) else 0
+        times = self.series.code.size if len(self.u) else 0
         for d, span in enumerate(spans):
             at = slice(*np.searchsorted(self.at, span))
             if len(self.a):
@@ -394,7 +410,7 @@ class RowEffects:
                 own = self.factors.loading[:, at]
                 found[d] += float(np.sum(own**2 / self.factors.p[:, None])), own.size
             if len(self.f):
-                R = knots_precision(self.knots)
+                R = self.precision
                 curves = len(self.f) * (1 + len(self.h) * self.led[at])
                 found[d, 1] += np.sum(curves)
                 for f, p in ((self.f, self.p), *zip(self.h, self.r, strict=True)):

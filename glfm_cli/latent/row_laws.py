@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpbtrs, dtbtrs
 
-from glfm_cli._kernels._series import factor_series
+from glfm_cli._kernels._series import (
+    factor_series,
+    fill_lines,
+    fill_shared,
+    fill_steps,
+    solve_lower,
+    solve_upper,
+)
 from glfm_cli.arrays import Array
 
 CLOSEST = 1e-3  # of sqrt(l k): times that are closer are taken for so far apart
@@ -52,42 +59,16 @@ class Series(NamedTuple):
         """Return the sums (M,) of what rows (N,) have, over those of each time."""
         return np.bincount(self.node, values, self.code.size)
 
-    def steps(self, lengths: Sequence[float] | Array) -> tuple[Array, float]:
-        """Return what the gaps give the precision of x, and its log determinant.
+    def steps(self, lengths: Sequence[float] | Array) -> Array:
+        """Return what the gaps give the precision of x (U, 11), as `fill_steps` says.
 
-        x = (u, sqrt(l k) du/dt) of variance 1:  x_n = A_n x_(n-1) + N(0, P_n^-1), with
-        A_n = exp(F gap_n), F = [0, 1; -1, -(l + k) / sqrt(l k)] / sqrt(l k); x ~ N(0, I) at first.
-        (U, 10): P 00, 10, 11; P A 00, 01, 10, 11; A' P A 00, 10, 11 of each different gap.
+        x = (u, sqrt(l k) du/dt) of variance 1 is Markov.
         """
-        slow, fast = 1.0 / np.max(lengths), 1.0 / np.min(lengths)
+        slow, fast = 1.0 / float(max(lengths)), 1.0 / float(min(lengths))
         fast = max(fast, slow * (1.0 + 1e-7))  # in place of the limit at equal lengths
-        root = np.sqrt(slow * fast)
-        gap = np.maximum(self.gaps, CLOSEST / root)
-        one = np.exp(-slow * gap)
-        both = one * -np.expm1((slow - fast) * gap) / (fast - slow)
-        A = np.array([[one + slow * both, root * both], [-root * both, one - fast * both]])
-        a, b, d = A[0, 0], A[0, 1], A[1, 1]
-        first, other, beside = 1.0 - a * a - b * b, 1.0 - b * b - d * d, b * (a - d)
-        size = first * other - beside**2
-        own = np.array([[other, -beside], [-beside, first]]) / size
-        cross = np.einsum("ijn,jkn->ikn", own, A)  # of x_n by x_(n-1), less its sign
-        onto = np.einsum("jin,jkn->ikn", A, cross)
-        parts = (*own.reshape(4, -1)[[0, 2, 3]], *cross.reshape(4, -1))
-        table = np.column_stack([*parts, *onto.reshape(4, -1)[[0, 2, 3]]])
-        times = np.bincount(self.which, minlength=gap.size)
-        return table, -float(times @ np.log(size))
-
-    def precision(self, lengths: Sequence[float] | Array) -> Array:
-        """Return that of x of variance 1, in order (4, 2 M): the diagonal and those below it."""
-        parts, later = self.steps(lengths)[0].T.copy(), self.which[1:]
-        band = np.zeros((self.which.size, 2, 4))
-        for part, (column, below) in zip(parts[:3], ((0, 0), (0, 1), (1, 0)), strict=True):
-            band[:, column, below] = part[self.which]
-        for part, (column, below) in zip(parts[3:7], ((0, 2), (1, 1), (0, 3), (1, 2)), strict=True):
-            band[:-1, column, below] = -part[later]
-        for part, (column, below) in zip(parts[7:], ((0, 0), (0, 1), (1, 0)), strict=True):
-            band[:-1, column, below] += part[later]
-        return band.reshape(-1, 4).T
+        parts = np.empty((self.gaps.size, 11))
+        fill_steps(self.gaps, slow, fast, CLOSEST / math.sqrt(slow * fast), parts)
+        return parts
 
 
 def knots_of(time: Array, groups: int) -> Array:
@@ -143,30 +124,30 @@ class SeriesLaw:
     """The law of u at the times of a series, given what is seen of it: N(Q^-1 b, Q^-1).
 
     lengths : l and k;  v : variance;  seen : (M,) precisions of values
+    log_ratio : the log of the ratio of determinants, of what is seen to the prior
     """
 
     def __init__(
         self, series: Series, lengths: Sequence[float] | Array, v: float, seen: Array
     ) -> None:
-        parts, log_det = series.steps(lengths)
-        band = np.empty((2 * seen.size, 4))
-        self.seen, self.factor = seen, band.T
-        if not factor_series(series.which, parts, 1.0 / v, seen, band):
+        self.seen, self.factor = seen, np.empty((2 * seen.size, 4))
+        parts = series.steps(lengths)
+        log_ratio = factor_series(series.which, parts, 1.0 / v, seen, self.factor)
+        if log_ratio is None:
             raise np.linalg.LinAlgError("the precision of a series is not positive definite")
-        # The log of the ratio of determinants, of what is seen to the prior.
-        self.log_ratio = 2.0 * float(np.log(band[:, 0] * np.sqrt(v)).sum()) - log_det
+        self.log_ratio = log_ratio
 
     def half(self, b: Array) -> Array:
         """Return L^-1 b (2 M,), Q = L L' of u and its velocity."""
-        wide = np.zeros((2 * b.size, 1))
-        wide[::2, 0] = b
-        return dtbtrs(self.factor, wide, uplo="L")[0][:, 0]
+        half = np.zeros(2 * b.size)
+        half[::2] = b
+        solve_lower(self.factor, half)
+        return half
 
-    def left(self, X: Array) -> Array:
-        """Return V^-1 X / seen (M, k) = X - Q^-1 (seen X),  V = K v + diag(1 / seen)."""
-        wide = np.zeros((2 * len(X), X.shape[1]), order="F")
-        wide[::2] = self.seen[:, None] * X
-        return X - dpbtrs(self.factor, wide, lower=1, overwrite_b=1)[0][::2]
+    def square(self, b: Array) -> float:
+        """Return b' Q^-1 b."""
+        half = self.half(b)
+        return float(half @ half)
 
     def shared(
         self, b: Array, own: Array, prior: Array, X: Array, code: Array
@@ -175,30 +156,27 @@ class SeriesLaw:
 
         own : (M, k) what each group has weights of its own for;  prior : (k,) their precisions
         """
-        left, of_own = self.left(X), self.left(own)
-        first = np.flatnonzero(np.diff(code, prepend=-1))
-        weighted = self.seen[:, None] * of_own
-        cross = np.add.reduceat(weighted[:, :, None] * X[:, None], first)
-        Q = np.add.reduceat(weighted[:, :, None] * own[:, None], first) + np.diag(prior)
-        gain = np.linalg.solve(Q, cross)
-        B = left.T @ b - np.einsum("gkj,gk->j", gain, np.add.reduceat(of_own * b[:, None], first))
-        A = X.T @ (self.seen[:, None] * left) - np.einsum("gki,gkj->ij", gain, cross)
-        return A, B
+        every, k = np.hstack([own, X]), prior.size
+        w = every.shape[1] + 1
+        half, gram, whole = np.zeros((2, w)), np.zeros((w, w)), np.zeros((w, w))
+        fill_shared(self.factor, self.seen, b, every, prior, code, half, gram, whole)
+        return whole[k:-1, k:-1], whole[k:-1, -1]
 
     def lines(self, b: Array, X: Array, code: Array, n: int) -> tuple[Array, Array]:
         """Return A (n, k, k) and B (n, k): X' V^-1 X and X' V^-1 e over the times of each group.
 
         b : (M,) sums of values e, each times its precision;  X : (M, k)
         """
-        left = self.left(X)
-        of = range(X.shape[1])
-        A = [[np.bincount(code, self.seen * left[:, i] * X[:, j], n) for j in of] for i in of]
-        return np.array(A).T, np.array([np.bincount(code, left[:, i] * b, n) for i in of]).T
+        w = X.shape[1] + 1
+        grams = np.zeros((n, w, w))
+        fill_lines(self.factor, self.seen, b, X, code, np.zeros((2, w)), grams)
+        return grams[:, :-1, :-1], grams[:, :-1, -1]
 
     def draw(self, b: Array, rng: np.random.Generator) -> Array:
         """Return a draw (M, 2) of u and sqrt(l k) du/dt."""
-        half = self.half(b) + rng.standard_normal(2 * b.size)
-        return np.asarray(dtbtrs(self.factor, half[:, None], uplo="L", trans="T")[0]).reshape(-1, 2)
+        x = self.half(b) + rng.standard_normal(2 * b.size)
+        solve_upper(self.factor, x)
+        return x.reshape(-1, 2)
 
 
 def intercept_law(A: Array, B: Array, q: float) -> tuple[Array, Array]:
