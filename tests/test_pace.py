@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,9 @@ from glfm_cli.inference.pace import Pace
 from glfm_cli.inference.run import Plan
 from glfm_cli.latent.forest.leaves import SETTLED
 from glfm_cli.latent.forest.model import TIMED
+from glfm_cli.latent.glfm import Glfm
+from glfm_cli.latent.model import Cells
+from glfm_cli.streams import Streams
 
 TABLE = pa.table({name: [1.0, 2.5, None, 4.0] * 10 for name in "ab"})
 TYPES = {"columns": dict.fromkeys("ab", "real")}
@@ -59,6 +64,28 @@ def test_efforts_are_timed_with_their_own_settings() -> None:
     quick = _with(problem, EFFORTS["quick"].lengths["auto"].settings)
     assert (quick.config.search, quick.config.linear) == (False, 0)
     assert _with(problem, {"recalibrate": False, "search": "true"}) is problem
+
+
+class Meets(Glfm):
+    """A model whose chains wait in their first sweep until `others` do."""
+
+    def __init__(self, others: int) -> None:
+        self.barrier, self.met = threading.Barrier(others), set[int]()
+
+    def update(self, state: Any, cells: Cells, streams: Streams) -> None:
+        if threading.get_ident() not in self.met:
+            self.met.add(threading.get_ident())
+            self.barrier.wait(timeout=60.0)
+        super().update(state, cells, streams)
+
+
+def test_chains_are_timed_beside_those_that_run_with_them() -> None:
+    problem, _, plan = prepare(TABLE, TYPES, model="glfm")
+    for threads, others in ((3, 3), (1, 1), (plan.chains + 5, plan.chains)):
+        meets = Meets(others)
+        pace = Pace.of(replace(problem, model=meets), plan, corrected=False, threads=threads)
+        assert pace.per_sweep > 0.0
+        assert len(meets.met) == others
 
 
 @pytest.mark.parametrize("model", ["auto", "glfm", "forest"])

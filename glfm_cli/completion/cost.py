@@ -28,14 +28,15 @@ def estimate_cost(session: Session) -> dict[str, Any]:
     """Return sizes and missing cells, and seconds and megabytes that a run would need.
 
     Of a new run also what each effort is, and its seconds.
-    The time is that of a few sweeps of one chain, and of hiding cells from it once, measured now;
-    features that are yet to come are not in it, nor predictions. Where there may be more chains,
-    that of all of them, too. The memory is counted from the sizes of state and draws, of all
-    the chains that there may be; what the process has already is not in it.
+    The time is that of a few sweeps of chains side by side, and of hiding cells from them once,
+    measured now; features that are yet to come are not in it, nor predictions. Where there may be
+    more chains, that of all of them, too. The memory is counted from the sizes of state and draws,
+    of all the chains that there may be; what the process has already is not in it.
     """
     data, plan, problem = session.data, session.plan, session.problem
     threads = session.sampling.threads or available_threads()
-    pace = Pace.of(problem, plan, corrected=isinstance(data, Data))
+    beside = threads if session.runner is None else 1  # processes do not wait for one another
+    pace = Pace.of(problem, plan, corrected=isinstance(data, Data), threads=beside)
     n_rows, n_latent = problem.n_rows, spans_of(problem.links)[-1][1]
     cells = n_rows * len(problem.links)  # of a matrix given by triplets, those that are observed
     if isinstance(data, Data):

@@ -1,15 +1,17 @@
-"""How long chains take: measured on a few sweeps of one, before they are run."""
+"""How long chains take: measured on a few sweeps of some, before they are run."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 
 import numpy as np
 
 import glfm_cli.inference.chains as chains
-from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.hidden_cells import draws_once, is_short, times_hidden, without_cells
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.run import Plan
@@ -42,17 +44,33 @@ class Pace:
         return one * -(-plan.chains // min(threads, plan.chains))
 
     @classmethod
-    def of(cls, problem: Problem, plan: Plan, *, corrected: bool = True) -> Pace:
-        """Return that of the chains of a plan, measured now; no `corrected`: no `per_chain`."""
+    def of(
+        cls, problem: Problem, plan: Plan, *, corrected: bool = True, threads: int = 1
+    ) -> Pace:
+        """Return that of the chains of a plan, measured now; no `corrected`: no `per_chain`.
+
+        threads : as many chains are measured at once, since threads wait for one another wherever
+            a chain is not in a kernel
+        """
         model, turns = problem.model, [0] * plan.chains
         if isinstance(model, Candidates):
             turns = [model.turn(problem, index) for index in range(plan.chains)]
-        with one_blas_thread():  # as in the run
-            found = {
-                which: _pace_of(problem, plan, turns.index(which), corrected)
-                for which in set(turns)
-            }
-        return cls(*np.mean([astuple(found[which]) for which in turns], axis=0).tolist())
+        at_once = range(min(threads, plan.chains) if model.kind == "gibbs" else 1)
+        measured = sorted({*at_once, *(turns.index(which) for which in set(turns))})
+        stop = threading.Event()
+
+        def job(index: int) -> Callable[[], Pace]:
+            return lambda: _pace_of(problem, plan, index, corrected)
+
+        jobs = [job(index) for index in measured]
+        paces = run_jobs(jobs, threads=len(at_once), on_interrupt=stop.set)
+        if stop.is_set():
+            raise KeyboardInterrupt
+        by_turn: dict[int, list[tuple[float, ...]]] = {}
+        for index, pace in zip(measured, paces, strict=True):
+            by_turn.setdefault(turns[index], []).append(astuple(pace))
+        means = {which: np.mean(found, axis=0) for which, found in by_turn.items()}
+        return cls(*np.mean([means[which] for which in turns], axis=0).tolist())
 
 
 def _pace_of(problem: Problem, plan: Plan, index: int, corrected: bool) -> Pace:
