@@ -878,13 +878,24 @@ def test_an_id_in_several_rows_is_offered_as_a_group(form: str) -> None:
     column, reason = guessed("patient_id", visits)
     assert column.role is Role.ID
     assert reason == (
-        "the name is an id's; 60 different values, some in several rows; `role: group` if such "
-        "rows belong together, as visits of a patient do"
+        "the name is an id's; 60 different values, some in several rows; `role: group` if rows of "
+        "one value belong together, as visits of a patient do"
     )
     for cells in ([*visits[:-1], None], [form.format(1000 + 7 * i) for i in range(190)] * 2):
         column, reason = guessed("patient_id", cells[:ROWS])  # a gap; ten ids typed twice
         assert column.role is Role.ID
         assert reason.endswith("different values, some in several rows")
+
+
+@pytest.mark.parametrize(("form", "distinct"), [("F{:03}", 40), ("F{:03}", 120), ("Ann {}x", 120)])
+def test_texts_that_come_again_in_all_rows_are_offered_as_a_group(form: str, distinct: int) -> None:
+    firms = [form.format(i % distinct) for i in range(3 * distinct)]
+    offered = "`role: group` if rows of one value belong together"
+    assert offered in guessed("firm", firms)[1]
+    assert offered not in guessed("firm", [*firms[:-1], None])[1]
+    words = ["north", "south", "east", "west", *map("region {}".format, "abcdefgh")]
+    for few in (words, [f"F{i}" for i in range(10)]):
+        assert offered not in guessed("firm", few * 20)[1]
 
 
 def test_columns_of_nearly_one_name_are_named() -> None:

@@ -28,9 +28,14 @@ def repeated_id(column: Profile) -> Verdict:
     why = f"the name is an id's; {column.n_distinct} different values"
     if column.n_distinct < column.n_observed:
         why += ", some in several rows"
-    if may_be_group(column):
-        why += "; `role: group` if such rows belong together, as visits of a patient do"
-    return Verdict(Column(column.name, role=Role.ID), why)
+    return Verdict(Column(column.name, role=Role.ID), why + or_group(column))
+
+
+def or_group(column: Profile) -> str:
+    """Return how a column may be a group, where it may."""
+    if not may_be_group(column):
+        return ""
+    return "; `role: group` if rows of one value belong together, as visits of a patient do"
 
 
 def may_be_group(column: Profile) -> bool:

@@ -12,7 +12,15 @@ import glfm_cli.guess.names as names
 import glfm_cli.guess.scales as scales
 from glfm_cli.guess.numerals import MAX_STRAY
 from glfm_cli.guess.profile import Profile
-from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels, repeated_id
+from glfm_cli.guess.verdict import (
+    FEW_LEVELS,
+    MAX_LEVELS,
+    Verdict,
+    ignore,
+    many_levels,
+    or_group,
+    repeated_id,
+)
 from glfm_cli.schema import Column, ColumnType, Role
 from glfm_cli.schema.text import scalar
 
@@ -60,7 +68,7 @@ def judge_words(column: Profile) -> Verdict:
             split = f"two numbers, such as {column.words()[0]}; split them into two columns first"
             return ignore(name, split)
         told = _beside_numbers(column) or _among_numbers(column)
-        return ignore(name, told or f"text; {problem}")
+        return ignore(name, told or f"text; {problem}{or_group(column)}")
     if names.is_remark(name) and column.n_observed < column.n_rows:
         return ignore(name, "remarks, by the name: an empty cell has none")
     x = column.numbers[column.is_number]
@@ -148,6 +156,8 @@ def _one_writing(column: Profile) -> Verdict:
     reason = f"{len(words)} different texts"
     if column.is_number.all():
         reason = f"{len(words)} different codes, with zeros in front"
+    if len(words) > FEW_LEVELS and column.matches(_CODE_LIKE).all():
+        reason += or_group(column)
     return _categorical(name, column.in_order(), reason)
 
 
