@@ -179,6 +179,30 @@ def test_notes_on_cells_that_break_a_rule_join(tmp_path: Path) -> None:
     )
 
 
+def test_cells_that_an_integer_type_cuts_are_counted_over_batches(tmp_path: Path) -> None:
+    s = np.random.default_rng(0).standard_normal(N)
+    score = pa.array(np.rint(100 + 20 * s), pa.int64(), mask=s > 1.3).cast(pa.int8())
+    table = pa.table({"score": score, "s": s})
+    pq.write_table(table, tmp_path / "t.parquet")
+    how: dict[str, Any] = {"model": "glfm", "chains": 1, "warmup": 10, "draws": 2, "threads": 1}
+    types = {"columns": {"score": "count", "s": "real"}}
+    impute(table.slice(0, 200), types, save=tmp_path / "f.glfm", **how)
+    some, whole = (
+        impute(
+            tmp_path / "t.parquet",
+            fit=tmp_path / "f.glfm",
+            files=Files(tmp_path / f"{memory}.parquet"),
+            memory=memory,
+            threads=1,
+        )
+        for memory in ("1k", "100G")
+    )
+    assert isinstance(some, BatchedCompletion)
+    noted = [text for text in some.warnings if "beyond what the integer type" in text]
+    assert len(noted) == 1
+    assert noted[0] in whole.warnings
+
+
 def test_what_is_asked_of_all_rows_together_reads_them_together(
     desk: Path, tmp_path: Path
 ) -> None:

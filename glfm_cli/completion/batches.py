@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glfm_cli.completion.complete import Filling, complete
+from glfm_cli.completion.extremes import cut_note
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.requests import Unseen
@@ -49,10 +51,17 @@ class BatchedCompletion(CompletionResult):
 
     data : sizes and notes of the table, without its columns
     per_column : what `to_dict` says of each
+    cut : how many completed cells of each column its integer type is too small for
     """
 
     per_column: tuple[dict[str, Any], ...]
     n_columns: int
+    cut: Mapping[str, int]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know, one line each."""
+        return (*super().warnings, *cut_note(self.cut))
 
     @property
     def n_completed(self) -> int:
@@ -125,7 +134,7 @@ class BatchedImputation:
             run = replace(run, stopped=stopped, seconds=seconds)
         about = made.precision, self.how.interval, self.how.seed
         columns = tuple(made.columns.values())
-        found = BatchedCompletion(made.data(), run, *about, columns, made.n_columns)
+        found = BatchedCompletion(made.data(), run, *about, columns, made.n_columns, made.cut)
         if finish is not None:
             finish(found)
         return found
@@ -186,12 +195,14 @@ class _Made:
     notes: JoinedNotes = field(default_factory=JoinedNotes)
     left: dict[tuple[str, str], int] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
+    cut: Counter[str] = field(default_factory=Counter)
 
     def add(self, done: Completion) -> None:
         """Take note of a batch."""
         data = done.data
         self.notes.add(data.notes, self.n_rows)
         self.n_rows += data.n_rows
+        self.cut.update(done.cut)
         self.n_columns, self.precision, self.ids = done.table.num_columns, done.precision, data.ids
         for one in data.not_completed:
             key = one.column, one.why

@@ -45,6 +45,8 @@ def cut_estimates(encoded: EncodedColumn, estimate: Array, kind: pa.DataType) ->
 
     kind : the type of the column in the completed table, where such cells have its end
     """
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
     is_number = encoded.column.numeric and encoded.column.moment is None
     if not is_number or not pa.types.is_integer(kind):
         return 0

@@ -145,12 +145,21 @@ class Completion(CompletionResult):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
-        said, cut = [], {}
+        said = []
         for part in self.columns:
             said += extreme_estimates(part.encoded, part.estimate, part.marginal.rows)
-            kind = self.table.schema.field(part.encoded.index).type
-            cut[part.encoded.column.name] = cut_estimates(part.encoded, part.estimate, kind)
-        return (*super().warnings, *said, *cut_note(cut))
+        return (*super().warnings, *said, *cut_note(self.cut))
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """How many completed cells of each column its integer type is too small for."""
+        kinds = self.table.schema.types
+        return {
+            part.encoded.column.name: cut_estimates(
+                part.encoded, part.estimate, kinds[part.encoded.index]
+            )
+            for part in self.columns
+        }
 
     def __repr__(self) -> str:
         """Return what was done; the fields hold whole tables and all draws."""
