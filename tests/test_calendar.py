@@ -19,7 +19,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.encoding import encode, with_known
-from glfm_cli.errors import GlfmError
+from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.hidden_cells import without_cells
 from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.scoring import forecasts
@@ -173,6 +173,17 @@ def test_parts_of_zoned_times_are_those_of_its_clocks(tmp_path: Path) -> None:
     elsewhere = zoned.cast(pa.timestamp("s", "Asia/Tokyo"))
     same = fitted.encode(pa.table({"when": elsewhere, "y": y}))
     np.testing.assert_array_equal(same.columns[2].x, data.columns[2].x)
+
+
+def test_a_fit_of_a_zone_that_this_machine_does_not_know_says_so(tmp_path: Path) -> None:
+    hours = np.datetime64("2024-03-29T21:30", "s") + np.arange(30) * np.timedelta64(1, "h")
+    zoned = pa.array(hours).cast(pa.timestamp("s", "Europe/Oslo"))
+    table = pa.table({"when": zoned, "y": pa.array(np.arange(30.0), mask=np.arange(30) == 5)})
+    impute(table, {"columns": {"when": "date", "y": "real"}}, save=tmp_path / "f.glfm", **SHORT)
+    run = tmp_path / "f.glfm" / "run.json"
+    run.write_text(run.read_text().replace("Europe/Oslo", "Europe/Nowhere"))
+    with pytest.raises(StoreError, match="column 'when': the time zone 'Europe/Nowhere' is not"):
+        load_fit(tmp_path / "f.glfm")
 
 
 @pytest.mark.parametrize("zone", ["Europe/Oslo", "America/New_York", "-05:30"])

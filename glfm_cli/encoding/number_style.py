@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, get_args
 
-import numpy as np
-
 from glfm_cli.io.numerals import MINUS, SPACES, Numerals
-from glfm_cli.io.zones import local_days
 from glfm_cli.schema.moments import DAY, Letters, MomentStyle
 
 _PAIRS = re.compile(r"\d{1,2}(?:\D\d\d)+\D\d{3}")  # groups of two digits, as in India
@@ -140,7 +137,6 @@ def style_from_dict(entries: Mapping[str, Any]) -> NumberStyle | MomentStyle:
             sound = type(value) is (bool if name in _SWITCHES else str)
         if not sound:
             raise ValueError(f"'{name}' is {value!r}")
-    local_days(np.zeros(1), entries.get("zone", ""))  # an error of Arrow's where it is unknown
     return MomentStyle(**entries) if "form" in entries else NumberStyle(**entries)
 
 

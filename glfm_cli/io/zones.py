@@ -14,11 +14,16 @@ _DAY = 86_400  # seconds
 def zone_of(kind: pa.DataType) -> str:
     """Return the time zone of an Arrow type, empty where it has none that Arrow knows."""
     zone = kind.tz if pa.types.is_timestamp(kind) else None
+    return zone if zone and is_known(zone) else ""
+
+
+def is_known(zone: str) -> bool:
+    """Return whether Arrow knows a time zone: of most it needs the system's time zone data."""
     try:
-        local_days(np.zeros(1), zone or "")
+        local_days(np.zeros(1), zone)
     except pa.ArrowInvalid:
-        return ""
-    return zone or ""
+        return False
+    return True
 
 
 def local_days(days: Array, zone: str) -> Array:

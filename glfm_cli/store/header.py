@@ -20,6 +20,7 @@ from glfm_cli.encoding.number_style import NumberStyle, style_from_dict
 from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.recalibration import KNOTS, Recalibration
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.io.zones import is_known
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.grouped import with_groups
@@ -470,6 +471,13 @@ class _Reader:
             style = None if item.get("style") is None else style_from_dict(item["style"])
         except (ValueError, TypeError, AttributeError) as error:
             raise self.wrong("style", str(error), "how numbers are written") from None
+        if isinstance(style, MomentStyle) and not is_known(style.zone):
+            raise StoreError(
+                f"the time zone {style.zone!r} is not known on this machine",
+                file=self.file,
+                column=item["name"],
+                hint="Install the system's time zone data, of most systems the package tzdata.",
+            )
         modelled = item["name"], item["type"], index, tuple(levels or ())
         return Modelled(*modelled, follows, group_level, style)
 
