@@ -16,7 +16,7 @@ from glfm_cli import impute
 from glfm_cli.completion import prepare
 from glfm_cli.completion.files import Files
 from glfm_cli.errors import GlfmError, OutputError, TableError, UsageError
-from glfm_cli.io import read_batches, read_table, write_table
+from glfm_cli.io import read_batches, read_table, write_parts, write_table
 from glfm_cli.io.frames import table_of
 
 NEEDED = {"xlsx": "openpyxl", "ods": "odf", "sav": "pyreadstat", "dta": "pyreadstat"}
@@ -72,7 +72,7 @@ def test_what_a_file_cannot_hold_is_said(
 
 
 @pytest.mark.parametrize("option", ["table", "cells"])
-@pytest.mark.parametrize("kind", ["sav", "dta", "ods"])
+@pytest.mark.parametrize("kind", ["sav", "dta", "ods", "csv", "tsv"])
 def test_texts_that_a_file_cannot_hold_are_refused_before_the_work(
     tmp_path: Path, kind: str, option: str
 ) -> None:
@@ -81,6 +81,17 @@ def test_texts_that_a_file_cannot_hold_are_refused_before_the_work(
     types, files = {"columns": {"who": "id", "x": "real"}}, {option: tmp_path / f"t.{kind}"}
     with pytest.raises(OutputError, match=r"'who', row 9: .* cannot hold this control character"):
         impute(table, types, files=Files(**files), observer=_NeverBegun())
+    assert not list(tmp_path.iterdir())
+
+
+def test_texts_of_later_parts_that_a_file_cannot_hold_are_named_by_their_rows(
+    tmp_path: Path,
+) -> None:
+    parts = [pa.table({"v": ["a", "b"]}), pa.table({"v": ["c", "d\0"]})]
+    with pytest.raises(OutputError, match=r"column 'v', row 4: a \.csv file cannot hold"):
+        write_parts(parts, tmp_path / "t.csv")
+    with pytest.raises(OutputError, match=r"column 'v', row 2: a \.csv file cannot hold"):
+        write_table(parts[1], tmp_path / "t.csv")
     assert not list(tmp_path.iterdir())
 
 

@@ -196,11 +196,13 @@ def _part_blocks(
     if kind.layout not in CSV_LAYOUTS:
         yield from _blocks(pa.concat_tables(parts), target, kind, like=None, follows=False)
         return
-    part, first = next(parts), True
+    part, first, n_before = next(parts), True, 0
     dialect = dialect_of(like if like is not None else part)
     dialect = _dialect_for(kind.layout, dialect, os.fspath(target) == STANDARD)
     while part is not None:
         following = next(parts, None)
+        check_texts(part, kind.layout, file_label(target), n_before)
+        n_before += part.num_rows
         own = dialect if like is not None else _quoted_as(dialect, part)
         yield from csv_blocks(part, own, first=first, last=following is None)
         part, first = following, False
@@ -277,6 +279,7 @@ def _blocks(
     """Return the bytes of a table in a format, block by block."""
     if kind.layout not in CSV_LAYOUTS:
         return _whole(_typed(table), kind, file_label(target))
+    check_texts(table, kind.layout, file_label(target))
     dialect = dialect_of(like if like is not None else table)
     follows &= os.fspath(target) == STANDARD
     return csv_blocks(table, _dialect_for(kind.layout, dialect, follows))

@@ -7,16 +7,22 @@ import pyarrow.compute as pc
 
 from glfm_cli.errors import OutputError
 from glfm_cli.io.arrow_types import computable
+from glfm_cli.io.dialect import dialect_of
+from glfm_cli.io.formats import CSV_LAYOUTS
 
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f]"
-_REFUSED = {"sav": r"\x00", "dta": r"\x00", "ods": _CONTROL}  # where the first two end a text
+# A NUL ends a text of SPSS and Stata, and no CSV file with one is read again.
+_REFUSED = {"ods": _CONTROL, **dict.fromkeys(("sav", "dta", *CSV_LAYOUTS), r"\x00")}
 
 
-def check_texts(table: pa.Table, layout: str, shown: str) -> None:
-    """Raise OutputError for the first text that a format does not hold; names row and column."""
+def check_texts(table: pa.Table, layout: str, shown: str, n_before: int = 0) -> None:
+    """Raise OutputError for the first text that a format does not hold; names row and column.
+
+    n_before : rows that were written before
+    """
     pattern = _REFUSED.get(layout)
-    if pattern is None:
-        return
+    if pattern is None or (layout in CSV_LAYOUTS and dialect_of(table) is not None):
+        return  # what was read from CSV has none
     for name, column in zip(table.column_names, table.columns, strict=True):
         for start, chunk in _chunks(column):
             if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
@@ -26,7 +32,7 @@ def check_texts(table: pa.Table, layout: str, shown: str) -> None:
                 raise OutputError(
                     f"a .{layout} file cannot hold this control character",
                     file=shown,
-                    row=start + place + 1,
+                    row=n_before + start + place + 1,
                     column=name,
                     value=repr(chunk[place].as_py()),
                     hint="Remove it, or write to a .parquet file.",
