@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, n_samples
-from glfm_cli.acquisition.costs import costs_of
+from glfm_cli.acquisition.costs import COST, costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
 from glfm_cli.acquisition.variance import choose_by_variance
 from glfm_cli.arrays import Array
@@ -92,12 +92,15 @@ class Search:
 class Suggestion(AsGiven):
     """The cells to ask for, the most useful first.
 
-    cells : a row for each: `number` from 1, which cell it is, `gain`, `alone`, and `cost` if given
+    cells : a row for each: `number` from 1, which cell it is, `gain`, `alone`, and `cost` if given;
+        after a point where an id is called so
+    gain : of all of them
     n_candidates : how many there were to choose from
     names : of the modelled columns; none of a matrix
     """
 
     cells: pa.Table
+    gain: float
     n_candidates: int
     names: tuple[str, ...]
     rule: Rule
@@ -118,7 +121,7 @@ class Suggestion(AsGiven):
             "rule": self.rule,
             "candidates": self.n_candidates,
             "cells": self.cells.to_pylist(),
-            "gain": float(np.sum(self.cells["gain"].to_numpy())),
+            "gain": self.gain,
             "chains": len(self.posterior.chains),
             "draws": self.posterior.n_draws,
             "stopped": self.stopped,
@@ -245,13 +248,12 @@ def _pairs(data: MatrixData, matrix: MatrixOptions, choice: Choice) -> PairCells
             "--columns is for tables, but the types file describes triplets",
             hint="List the pairs to choose from in a file for --pairs.",
         )
-    for ids in (data.rows, data.others):
-        if ids.name in _OWN:
-            raise SchemaError(
-                "the suggestions have a column of this name, so no id can have it",
-                column=ids.name,
-                hint="Rename the column.",
-            )
+    if choice.cost is not None and COST in (data.rows.name, data.others.name):
+        raise SchemaError(
+            "the file of --cost has a column of this name, so no id can have it",
+            column=COST,
+            hint="Rename the column.",
+        )
     parts = [*requested_pairs(data, matrix)(), Pairs(np.empty(0, np.int64), np.empty(0, np.int64))]
     n_columns = len(data.others)
     code = np.concatenate([part.row * n_columns + part.column for part in parts])
@@ -286,16 +288,17 @@ def finish(run: Run, search: Search) -> Suggestion:
     else:
         best = np.argsort(-alone / cost, kind="stable")[:count]
         chosen = in_order(features, best, most)
-    columns = {"number": pa.array(np.arange(1, count + 1))}
-    columns |= {n: v for n, v in cells.describe(chosen.index).items() if n not in _OWN}
+    described = cells.describe(chosen.index)
+    columns = {_free("number", described): pa.array(np.arange(1, count + 1)), **described}
     found = {"gain": chosen.gain, "alone": alone[chosen.index]}
-    columns |= {name: pa.array(gains + 0.0) for name, gains in found.items()}  # no negative zeros
     if search.cost is not None:
-        columns["cost"] = pa.array(cost[chosen.index])
+        found[COST] = cost[chosen.index]
+    columns |= {_free(n, described): pa.array(x + 0.0) for n, x in found.items()}  # no -0.0
     posterior = run.posterior
     traces = posterior.traces()
     return Suggestion(
         pa.table(columns),
+        float(np.sum(chosen.gain)),
         cells.size,
         cells.names if isinstance(cells, TableCells) else (),
         search.choice.rule,
@@ -307,7 +310,11 @@ def finish(run: Run, search: Search) -> Suggestion:
     )
 
 
-_OWN = ("number", "gain", "alone", "cost")  # names that a table of suggestions has of its own
+def _free(name: str, ids: Container[str]) -> str:
+    """Return a name that no id has: after a point, where one has it."""
+    while name in ids:
+        name = f".{name}"
+    return name
 
 
 def _cautions(search: Search, count: int, n_draws: int) -> list[str]:

@@ -132,6 +132,21 @@ def test_triplets_give_pairs(desk: Any) -> None:
     ]
 
 
+def test_ids_may_be_called_as_what_is_said_of_them(desk: Any) -> None:
+    cells = "".join(f"u{i},{j},{i * j}\n" for i in range(6) for j in range(5) if (i + j) % 2)
+    desk.put("table.csv", "number,cost,r\n" + cells)
+    types = "columns:\n  number: row\n  cost: column\n  r: {type: real, role: value}\n"
+    desk.put("types.yaml", types)
+    rows = rows_of(ask("--count", "2").stdout)
+    assert list(rows[0]) == [".number", "number", "cost", "gain", "alone"]
+    assert [row[".number"] for row in rows] == ["1", "2"]
+    assert {row["number"][0] for row in rows} == {"u"}
+    desk.put("costs.csv", "number,cost\nu0,1\n")
+    assert ask("--cost", "costs.csv").lines("Error") == [
+        "Error: column 'cost': the file of --cost has a column of this name, so no id can have it"
+    ]
+
+
 @pytest.mark.parametrize("model", [(), ("--model", "bsvd"), ("--model", "cnpf")])
 def test_counts_whose_absent_pairs_are_zeros_say_what_can_be_asked(desk: Any, model: tuple) -> None:
     desk.put("table.csv", "u,i,n\na,x,1\na,y,2\nb,x,3\n")
