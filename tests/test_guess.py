@@ -898,6 +898,15 @@ def test_texts_that_come_again_in_all_rows_are_offered_as_a_group(form: str, dis
         assert offered not in guessed("firm", few * 20)[1]
 
 
+def test_among_a_few_codes_of_two_letters_na_may_be_namibia() -> None:
+    told = 'NA taken for missing; if it is Namibia: levels: ["BW", "DE", "NA", "ZA"], missing: []'
+    column, reason = guessed("country", ["BW", "DE", "NA", "ZA"] * 10)
+    assert column.levels == ("BW", "DE", "ZA")
+    assert reason == f"3 different texts; {told}"
+    for others in (["BW", "DE"], ["BW", "DE", "FRA"], ["bw", "de", "za"]):
+        assert guessed("country", [*others, "NA"] * 10)[1].endswith("; NA taken for missing")
+
+
 def test_columns_of_nearly_one_name_are_named() -> None:
     table = pa.table({"age": texts(range(0, 600, 3)), "Age ": texts(range(0, 600, 3))})
     note = 'Columns "age" and "Age " have nearly the same name: is one meant?'

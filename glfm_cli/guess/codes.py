@@ -119,6 +119,7 @@ MOST_ABOVE = 3.0  # the largest of them, the least other number
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
 _LARGEST_SMALL_SCALE = 6
 _MANY_NEGATIVES = 4
+LEAST_CODES, MANY_CODES = 4, 10  # of two letters, among which NA may be one, and is
 NOWHERE = 1e20  # from which numbers fill the empty cells of grids: 1e30, 1.70141e38
 LEAST_REPEATED = 3  # rows with the one number below zero, far from all others, that is a code
 # No day: 0000-00-00, 99/99/9999, 9999-12-31.
@@ -189,6 +190,12 @@ def declared(column: Profile) -> NDArray[np.bool_]:
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
 
 
+def perhaps_namibia(column: Profile) -> bool:
+    """Return whether NA stands among two-letter codes alone, which may be those of countries."""
+    two_letters = column.matches("^[A-Z]{2}$")
+    return "NA" in column.words() and two_letters.sum() >= LEAST_CODES and bool(two_letters.all())
+
+
 def gap_words(column: Profile) -> NDArray[np.bool_]:
     """Return which distinct texts stand for a missing cell in any column."""
     if column.kind is not Kind.TEXT:
@@ -196,7 +203,7 @@ def gap_words(column: Profile) -> NDArray[np.bool_]:
     gaps = word_codes(column, GAP_WORDS)
     two_letters = column.matches("^[A-Z]{2}$")
     # Among two-letter country or state codes, NA is Namibia.
-    if two_letters.sum() >= 10 and bool(np.all(two_letters | (gaps & ~two_letters))):
+    if two_letters.sum() >= MANY_CODES and bool(np.all(two_letters | (gaps & ~two_letters))):
         gaps &= ~two_letters
     if (sodium := word_codes(column, frozenset({"na"}))).any():
         # Written Na, beside one other ion; as NA, which is a gap in most tables, beside two.

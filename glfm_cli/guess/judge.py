@@ -29,7 +29,7 @@ from glfm_cli.guess.words import judge_words
 from glfm_cli.io.numerals import PLAIN
 from glfm_cli.io.units import CURRENCIES
 from glfm_cli.schema import Column, ColumnType, MissingCode
-from glfm_cli.schema.text import scalar
+from glfm_cli.schema.text import flow, scalar
 
 RARE = 0.1  # share of cells with a value below which the reason says so
 LEAST_DATES = 10  # different ones beside which a few texts are none
@@ -74,6 +74,9 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value")
     words = codes.gap_words(column)
     gaps = _Gaps().blank(column).add(column, words, "taken for missing")
+    if words.any() and codes.perhaps_namibia(column):
+        note = f"if it is Namibia: levels: {flow(sorted(column.words()))}, missing: []"
+        gaps = gaps._replace(notes=(*gaps.notes, note))
     coded = codes.declared(column) & ~words
     unasked = codes.not_asked(column) & ~words
     if not column.declared.codes:  # among labels that have no code it may be a level
