@@ -112,7 +112,8 @@ def factor_series(
                 fine = False
                 break
             l00 = sqrt(d00)
-            l10 = (d10 - s10 * s00 - s11 * s01) / l00
+            a = 1.0 / l00
+            l10 = (d10 - s10 * s00 - s11 * s01) * a
             d11 -= s10 * s10 + s11 * s11 + l10 * l10
             if not d11 > 0.0:
                 fine = False
@@ -123,7 +124,7 @@ def factor_series(
                 log_ratio += log(ratio)
                 ratio = 1.0
             if n + 1 < M:
-                a, b = -scale / l00, 1.0 / l11
+                a, b = -scale * a, 1.0 / l11
                 s00, s10 = later[3] * a, later[5] * a
                 s01 = (-scale * later[4] - s00 * l10) * b
                 s11 = (-scale * later[6] - s10 * l10) * b
@@ -150,7 +151,7 @@ def solve_lower(
                 now -= factor[n - 2, 2] * earlier
             if n > 2:
                 now -= factor[n - 3, 3] * third
-            now /= factor[n, 0]
+            now *= 1.0 / factor[n, 0]  # which waits for no other row
             before, earlier, third = now, before, earlier
             x[n] = now
 
@@ -171,7 +172,7 @@ def solve_upper(
                 now -= factor[n, 2] * later
             if n + 3 < x.shape[0]:
                 now -= factor[n, 3] * third
-            now /= factor[n, 0]
+            now *= 1.0 / factor[n, 0]
             after, later, third = now, after, later
             x[n] = now
 
@@ -189,12 +190,13 @@ cdef void add_time(
     """Add what one time says of X and e to [X e]' V^-1 [X e], but for e' seen e. O(w^2)."""
     cdef Py_ssize_t i, j
     cdef double value, velocity, from_value, scaled
+    cdef double of_value = 1.0 / here[0], of_velocity = 1.0 / here[4]
     cdef double* velocities = half + w
     for j in range(w):
         value = seen * x[j] if j + 1 < w else b
-        value = (value - before[2] * half[j] - before[5] * velocities[j]) / here[0]
+        value = (value - before[2] * half[j] - before[5] * velocities[j]) * of_value
         velocity = -before[3] * half[j] - before[6] * velocities[j] - here[1] * value
-        half[j], velocities[j] = value, velocity / here[4]
+        half[j], velocities[j] = value, velocity * of_velocity
     for i in range(w):
         value, velocity = half[i], velocities[i]
         from_value = x[i] if i + 1 < w else 0.0

@@ -97,8 +97,11 @@ def curve(knots: Array, values: Array, time: Array) -> Array:
     k = np.clip(np.searchsorted(knots, inside, "right") - 1, 0, h.size - 1)
     x = (inside - knots[k])[:, None]
     found = values[k] + x * (slope[k] + x * (second[k] / 2.0 + x * third[k] / 6.0))
-    beyond = slope[k] + x * (second[k] + x * third[k] / 2.0)
-    return np.asarray(found + (time - inside)[:, None] * beyond)
+    out = np.flatnonzero(time != inside)
+    if out.size:
+        k, x = k[out], x[out]
+        found[out] += (time - inside)[out, None] * (slope[k] + x * (second[k] + x * third[k] / 2.0))
+    return np.asarray(found)
 
 
 def group_sums(
