@@ -13,6 +13,7 @@ import pytest
 import glfm_cli.inference.chains as chains
 from glfm_cli.cli.plan_text import plan_lines
 from glfm_cli.completion.cost import _with
+from glfm_cli.completion.dependent import settling_seconds
 from glfm_cli.completion.efforts import EFFORTS
 from glfm_cli.completion.folding_cost import FoldingCost, with_folding
 from glfm_cli.completion.prepare import prepare
@@ -95,6 +96,16 @@ def test_corrections_of_forecasts_take_time_where_they_are_learnt(model: str) ->
     assert Pace.of(problem, plan).per_chain > 0.0
     assert Pace.of(problem, plan, corrected=False).per_chain == 0.0
     assert Pace.of(plain, plan).per_chain == 0.0
+
+
+@pytest.mark.parametrize("model", ["auto", "glfm"])
+def test_joint_draws_of_cells_that_follow_take_time(model: str) -> None:
+    table = TABLE.append_column("c", pa.array([1.0, None, 3.0, 4.5] * 10))
+    plain = {"columns": dict.fromkeys("abc", "real")}
+    follows = {"columns": plain["columns"] | {"c": {"type": "real", "formula": "a + b"}}}
+    for types, takes in ((plain, False), (follows, True)):
+        problem, data, plan = prepare(table, types, model=model)
+        assert (settling_seconds(problem, data, plan.seed) > 0.0) is takes
 
 
 def test_a_plan_that_may_grow_tells_the_time_of_all_chains() -> None:

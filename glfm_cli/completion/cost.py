@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import glfm_cli.inference.chains as chains
+from glfm_cli.completion.dependent import settling_seconds
 from glfm_cli.completion.efforts import EFFORTS, paced
 from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.matrix.matrix import configured
@@ -24,14 +25,17 @@ from glfm_cli.options import Sampling
 from glfm_cli.settings import apply_settings
 
 
-def estimate_cost(session: Session) -> dict[str, Any]:
+def estimate_cost(session: Session, *, completed: bool = True) -> dict[str, Any]:
     """Return sizes and missing cells, and seconds and megabytes that a run would need.
 
     Of a new run also what each effort is, and its seconds.
     The time is that of a few sweeps of chains side by side, and of hiding cells from them once,
-    measured now; features that are yet to come are not in it, nor predictions. Where there may be
-    more chains, that of all of them, too. The memory is counted from the sizes of state and draws,
-    of all the chains that there may be; what the process has already is not in it.
+    measured now, and of joint draws of cells that follow from others; features that are yet to come
+    are not in it, nor other predictions. Where there may be more chains, that of all of them, too.
+    The memory is counted from the sizes of state and draws, of all the chains that there may be;
+    what the process has already is not in it.
+
+    completed : whether cells are completed after the run
     """
     data, plan, problem = session.data, session.plan, session.problem
     threads = session.sampling.threads or available_threads()
@@ -50,8 +54,11 @@ def estimate_cost(session: Session) -> dict[str, Any]:
     kept = all_chains.chains * all_chains.draws * pace.draw_bytes
     kept *= 2 if pace.per_chain else 1  # draws without the hidden cells
     at_once = min(threads, plan.chains)
-    most = pace.seconds(all_chains, threads)
-    efforts = {} if session.saving.resume else _efforts(session, pace, threads)
+    after = 0.0
+    if completed and isinstance(data, Data):
+        after = settling_seconds(problem, data, plan.seed)
+    most = after + pace.seconds(all_chains, threads)
+    efforts = {} if session.saving.resume else _efforts(session, pace, threads, after)
     return {
         **sizes,
         "model": problem.model.name,
@@ -60,7 +67,7 @@ def estimate_cost(session: Session) -> dict[str, Any]:
         "sweeps": plan.sweeps,
         "draws": chains.n_kept(problem, plan.chains, plan.draws),
         "threads": at_once,
-        "seconds": pace.seconds(plan, threads),
+        "seconds": after + pace.seconds(plan, threads),
         **({} if plan.most_chains is None else {"most_seconds": most}),
         "megabytes": (at_once * state + kept + 8 * cells) / 2**20,
         **({"efforts": efforts} if efforts else {}),
@@ -78,8 +85,13 @@ def with_process(costs: dict[str, Any]) -> dict[str, Any]:
 CELL_BYTES = 60  # of the state of a chain, for each observed cell of a matrix
 
 
-def _efforts(session: Session, pace: Pace, threads: int) -> dict[str, dict[str, Any]]:
-    """Return length and seconds of each effort, beside the other options."""
+def _efforts(
+    session: Session, pace: Pace, threads: int, after: float
+) -> dict[str, dict[str, Any]]:
+    """Return length and seconds of each effort, beside the other options.
+
+    after : seconds that no effort changes
+    """
     found = {}
     for name in EFFORTS:
         sampling = replace(session.sampling, effort=name)
@@ -89,12 +101,13 @@ def _efforts(session: Session, pace: Pace, threads: int) -> dict[str, dict[str, 
         problem = _with(session.problem, settings)
         if session.plan.most_chains is None:  # all that there may be are taken at once
             plan = plan.with_most_chains()
+        own = pace
+        if problem is not session.problem:
+            own = Pace.of(problem, plan, corrected=corrected, threads=threads)
         found[name] = {
             "chains": plan.chains,
             "sweeps": plan.sweeps,
-            "seconds": (pace if problem is session.problem else Pace.of(problem, plan)).seconds(
-                plan, threads, corrected=corrected
-            ),
+            "seconds": after + own.seconds(plan, threads, corrected=corrected),
         }
     return found
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+import glfm_cli.inference.chains as chains
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import (
     Data,
@@ -18,10 +20,12 @@ from glfm_cli.encoding import (
     settle,
 )
 from glfm_cli.inference.blas import one_blas_thread
+from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import Marginal, predict
+from glfm_cli.latent.model import Problem
 
 SAMPLES = 200
 TRIES = 20  # of rows that break an equation
@@ -112,7 +116,7 @@ def settled_marginals(
     marginals : of all missing cells, each column by itself
     at : probabilities of the first quantiles
     """
-    of = [d for d in sorted(Relations.of(data.columns).numbers) if d in marginals]
+    of = _that_follow(data)
     if not of:
         return {}
     rng = np.random.default_rng(0)
@@ -140,6 +144,26 @@ def settled_marginals(
             marginals[d], mean=mean, sd=sd, quantiles=quantiles, relative_error=error
         )
     return found
+
+
+def _that_follow(data: Data) -> list[int]:
+    """Return the columns of formulas that have missing cells."""
+    return [d for d in sorted(Relations.of(data.columns).numbers) if d in data.missing]
+
+
+def settling_seconds(problem: Problem, data: Data, seed: int) -> float:
+    """Return how long `settled_marginals` takes, by a draw of a first state, measured now."""
+    if not _that_follow(data):
+        return 0.0
+    chain, rng = chains.start(problem, seed, 0), np.random.default_rng(0)
+    chain.sweep(adapt=True)
+    draw = chain.keep()
+    posterior = Posterior(problem.model, problem.links, spans_of(problem.links), ((draw,),))
+    table = TableDraws(posterior, data)
+    table.draw(rng, draw)  # which finds what others share
+    began = time.monotonic()
+    table.draw(rng, draw)
+    return SAMPLES * (time.monotonic() - began)
 
 
 def _relative_error(x: Array, sd: Array, chains: Array, groups: Array) -> Array:

@@ -129,7 +129,7 @@ class ExplorationJob:
             draws = self.run.posterior.n_draws
             sizes = {"rows": self.data.n_rows, "modelled_columns": len(self.links)}
             return sizes | {"draws": draws}
-        found = completion.with_process(completion.estimate_cost(self.session))
+        found = completion.with_process(completion.estimate_cost(self.session, completed=False))
         if isinstance(self.data, Data):
             del found["cells_to_complete"]
             found["gaps"] = {e.column.name: int((~e.observed).sum()) for e in self.data.columns}
