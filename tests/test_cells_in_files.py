@@ -92,6 +92,8 @@ def test_texts_of_later_parts_that_a_file_cannot_hold_are_named_by_their_rows(
         write_parts(parts, tmp_path / "t.csv")
     with pytest.raises(OutputError, match=r"column 'v', row 2: a \.csv file cannot hold"):
         write_table(parts[1], tmp_path / "t.csv")
+    with pytest.raises(OutputError, match=r"in the name of a column, found 'a.x00'"):
+        write_table(pa.table({"a\0": [1.0]}), tmp_path / "t.csv")
     assert not list(tmp_path.iterdir())
 
 

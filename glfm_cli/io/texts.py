@@ -24,6 +24,13 @@ def check_texts(table: pa.Table, layout: str, shown: str, n_before: int = 0) -> 
     if pattern is None or (layout in CSV_LAYOUTS and dialect_of(table) is not None):
         return  # what was read from CSV has none
     for name, column in zip(table.column_names, table.columns, strict=True):
+        if layout in CSV_LAYOUTS and "\0" in name:
+            raise OutputError(
+                f"a .{layout} file cannot hold a control character in the name of a column",
+                file=shown,
+                value=repr(name),
+                hint="Rename the column, or write to a .parquet file.",
+            )
         for start, chunk in _chunks(column):
             if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
                 break
