@@ -64,7 +64,7 @@ def test_numbers_in_several_units_or_among_words_are_named() -> None:
 
 def test_codes_with_leading_zeros_are_not_called_texts_among_numbers() -> None:
     reason = guessed("depot", [f"{1067 + 37 * i % 9000:05d}" for i in range(ROWS)] * 2)[1]
-    assert reason == "ignored: text; 200 different ones are too many levels"
+    assert reason.startswith("ignored: text; 200 different ones are too many levels")
 
 
 def test_sums_of_flags_are_codes() -> None:

@@ -103,7 +103,8 @@ def _efforts(
             plan = plan.with_most_chains()
         own = pace
         if problem is not session.problem:
-            own = Pace.of(problem, plan, corrected=corrected, threads=threads)
+            beside = threads if session.runner is None else 1
+            own = Pace.of(problem, plan, corrected=corrected, threads=beside)
         found[name] = {
             "chains": plan.chains,
             "sweeps": plan.sweeps,
