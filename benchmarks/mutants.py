@@ -55,7 +55,7 @@ MAP = "tests/cli/test_explore_map.py"
 TOGETHER = "tests/cnpf/test_cnpf_correlations.py"
 LAWS = "tests/clgp/test_clgp_draws.py"
 FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
-SHAPES = "tests/test_forest_shapes.py"
+SHAPES, DRAWS = "tests/test_forest_shapes.py", "tests/test_forest_draws.py"
 GOES_WITH, KEPT_TRIPLETS = "tests/test_goes_with.py", "tests/cli/test_kept_triplets.py"
 CONDITIONS, SURVEYS = "tests/test_conditions.py", "tests/test_guess_surveys.py"
 EXTRA = "tests/test_extra_variance.py"
@@ -1321,6 +1321,22 @@ MUTANTS = {
     "a law as wide as its members": Mutant(
         "latent/forest/shapes.py", "(var - share * own)", "(var - own)", SHAPES
     ),
+    "middles of donors where these are hardly too wide": Mutant(
+        "latent/forest/leaves.py", ">= TOO_WIDE * found.variance", ">= found.variance", DRAWS
+    ),
+    "as many middles as there is variance too much": Mutant(
+        "latent/forest/leaves.py", "/ (1.0 - MEDIAN), 1.0)", ", 1.0)", DRAWS
+    ),
+    "donors whose variance is that between trees alone": Mutant(
+        "latent/forest/leaves.py", "of_one - of_many + within)", "of_one - of_many)", DRAWS
+    ),
+    "chains that go on with any donor": Mutant(
+        "latent/forest/model.py", "draw.lines.place >= 0, draw.middle",
+        "draw.lines.place >= 0, 0.0", LEAVES
+    ),
+    "new rows that are given any donor": Mutant(
+        "latent/forest/draw.py", "float(self.middle[d])", "0.0", DRAWS
+    ),
     "leaves chosen by errors of few trees": Mutant(
         "latent/forest/leaves.py", "(total**2 - squares) / pairs", "squares / FORESTS", LEAVES
     ),
@@ -1379,7 +1395,7 @@ MUTANTS = {
         LINES,
     ),
     "new cells drawn without the line": Mutant(
-        "latent/forest/draw.py", "d, *cells, rng, base)", "d, *cells, rng)", LINES
+        "latent/forest/draw.py", "*cells, rng, base, ", "*cells, rng, None, ", LINES
     ),
     "trees of cells and lines of the rest": Mutant(
         "latent/forest/trees.py",

@@ -1,15 +1,32 @@
-"""Cells drawn by trees: any tree, and any member of its leaf, as probably as another."""
+"""Cells drawn by trees: any tree, and any member of its leaf, as probably as another.
+
+In columns of little noise some cells are given the middle of three such donors.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from glfm_cli.arrays import Array
+from glfm_cli.completion import prepare
+from glfm_cli.inference import chains
 from glfm_cli.latent.forest import ForestConfig
 from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.leaves import (
+    MEDIAN,
+    SETTLED,
+    TOO_WIDE,
+    Errors,
+    best_way,
+    errors_of_many,
+    middles,
+)
+from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import Trees, draw_cells, grow
 
 pytestmark = pytest.mark.kernels
@@ -27,11 +44,13 @@ def grown(seed: int, least: int) -> tuple[Trees, Array]:
     return grow(z, seen, KINDS, [1], T, 0, size, ForestConfig(), rng), z[1]
 
 
-def counts(trees: Trees, donors: Array, seed: int) -> Array:
+def counts(
+    trees: Trees, donors: Array, seed: int, middle: float = 0.0, atom: float = np.nan
+) -> Array:
     """Return how often each donor is drawn for rows that are alike."""
     z, nobody = np.zeros((2, NEW)), np.full(NEW, -1, dtype=np.int32)
-    rng = np.random.default_rng(seed)
-    draw_cells(z, KINDS, 1, np.arange(NEW), nobody, donors, trees, 0, rng)
+    rng, kinds = np.random.default_rng(seed), replace(KINDS, atom=np.full(2, atom))
+    draw_cells(z, kinds, 1, np.arange(NEW), nobody, donors, trees, 0, rng, None, middle)
     return np.bincount(z[1].astype(int), minlength=N)
 
 
@@ -49,3 +68,121 @@ def test_every_tree_is_drawn_from_as_often(seed: int) -> None:
     some = expected > 0
     assert not found[~some].any()
     assert np.sum((found - expected)[some] ** 2 / expected[some]) < 60.0
+
+
+@pytest.mark.parametrize("atom", [np.nan, 5.0])
+@pytest.mark.parametrize("middle", [1.0, 0.4])
+def test_the_middle_of_three_donors_is_of_three_trees(
+    seed: int, middle: float, atom: float
+) -> None:
+    """Enumerated: any three trees that follow one another, any member of the leaf of each."""
+    trees, donors = grown(seed, 3)
+    each = [counts(replace(trees, root=trees.root[:, [t]]), donors, seed) for t in range(T)]
+    leaves = [np.flatnonzero(one) for one in each]
+    expected = (1.0 - middle) * np.mean([one / one.sum() for one in each], axis=0)
+    for t in range(T):
+        three = [leaves[(t + k) % T] for k in range(3)]
+        for members in product(*three):
+            is_middle = atom not in members
+            which = int(sorted(members)[1]) if is_middle else int(members[0])
+            expected[which] += middle / T / np.prod([one.size for one in three])
+    found, expected = counts(trees, donors, seed + 1, middle, atom), NEW * expected
+    some = expected > 0
+    assert not found[~some].any()
+    assert np.sum((found - expected)[some] ** 2 / expected[some]) < 60.0
+
+
+def test_a_donor_gets_the_middle_of_trees_that_have_not_seen_it() -> None:
+    """Of two of the four: the third donor is of the first tree again."""
+    rng = np.random.default_rng(0)
+    z = np.stack([rng.normal(size=N), np.arange(N, dtype=float)])
+    size, seen = np.full(2, 1, dtype=np.int64), np.ones((2, N), dtype=np.uint8)
+    trees = grow(z, seen, KINDS, [1], T, 2, size, ForestConfig(), rng)
+    rows = np.zeros(500, dtype=np.intp)
+    new = np.repeat(z[:, :1], 500, axis=1)
+    draw_cells(new, KINDS, 1, np.arange(500), rows.astype(np.int32), z[1], trees, 0, rng, None, 1.0)
+    assert not np.any(new[1] == z[1, 0])
+    assert np.unique(new[1]).size <= 2
+
+
+def smooth(noise: float, n: int = 600) -> tuple[Array, Array, Kinds]:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, (3, n))
+    y = np.sin(2.0 * x[0]) * x[1] + noise * rng.standard_normal(n)
+    z = np.vstack([y, x]).astype(np.float32).astype(np.float64)
+    kinds = Kinds(np.zeros(4, np.int32), np.zeros(4, np.uint8), np.full(4, np.nan), np.zeros(4))
+    return z, np.ones((4, n), dtype=np.uint8), kinds
+
+
+@pytest.mark.parametrize("least", [1, 3])
+def test_the_variance_of_donors_is_that_around_their_mean(least: int) -> None:
+    z, seen, kinds = smooth(0.1)
+    rng, config, rows = np.random.default_rng(1), ForestConfig(), np.arange(600)
+    once = z, seen, kinds, 0, rows, least, Lines.none(kinds, 600), config, rng
+    found = np.mean([errors_of_many(*once) for _ in range(40)], axis=0)
+    drawn = []
+    for _ in range(400):
+        trees = grow(z, seen, kinds, [0], 4, 1, np.full(4, least), config, rng)
+        new = z.copy()
+        draw_cells(new, kinds, 0, rows, rows.astype(np.int32), z[0], trees, 0, rng)
+        drawn.append(new[0])
+    right = np.mean(np.var(drawn, axis=0, ddof=1))
+    assert found[1] == pytest.approx(right, rel=0.1)
+    assert found[0] == pytest.approx(np.mean((np.mean(drawn, axis=0) - z[0]) ** 2), rel=0.12)
+
+
+def test_what_is_drawn_varies_as_much_as_forecasts_are_off() -> None:
+    """Of normals, whose middle of three varies less; where they are hardly wider, not at all."""
+    rng = np.random.default_rng(0)
+    three = rng.standard_normal((200_000, 3))
+    assert np.var(np.median(three, axis=1)) == pytest.approx(MEDIAN, rel=0.01)
+    for ratio in (0.5, 0.6, 0.75):
+        share = middles(Errors(2.0 * ratio, 2.0))
+        mixed = np.where(rng.random(200_000) < share, np.median(three, axis=1), three[:, 0])
+        assert np.var(mixed) == pytest.approx(ratio, rel=0.02)
+    assert middles(Errors(0.1, 1.0)) == 1.0
+    assert middles(Errors(TOO_WIDE, 1.0)) == middles(Errors(1.5, 1.0)) == 0.0
+    assert middles(Errors(0.0, 0.0)) == 0.0  # of a column of one value
+
+
+def test_cells_of_smooth_columns_are_drawn_nearer_to_their_forecasts() -> None:
+    """Of noise and of levels they are not; nor where the settings leave nothing to be found."""
+    z, seen, kinds = smooth(0.0)
+    rng = np.random.default_rng(0)
+    config = ForestConfig(linear="never")
+    assert best_way(z, seen, kinds, 0, config, rng).middle > 0.3
+    noise = np.vstack([rng.standard_normal(600), z[1:]])
+    assert best_way(noise, seen, kinds, 0, config, rng).middle == 0.0
+    assert best_way(z, seen, kinds, 0, ForestConfig(linear="never", least=1), rng).middle == 0.0
+    levels = np.vstack([np.digitize(z[0], [-0.5, 0.5]).astype(float), z[1:]])
+    three = replace(kinds, levels=np.array([3, 0, 0, 0], np.int32))
+    assert best_way(levels, seen, three, 0, config, rng).middle == 0.0
+
+
+def test_a_chain_draws_by_what_it_has_found() -> None:
+    """Cells are off by less; new rows and chains that go on from a draw do so, too."""
+    z = smooth(0.0)[0]
+    gone = np.random.default_rng(1).random(600) < 0.3
+    table = pa.table({"y": pa.array(z[0], mask=gone), "a": z[1], "b": z[2]})
+    types = {"columns": {name: {"type": "real", "transform": "none"} for name in "yab"}}
+    off = {}
+    for name, more in {"found": {}, "set": {"least": 1}}.items():
+        settings = {"linear": "never", **more}
+        problem = prepare(table, types, model="forest", settings=settings)[0]
+        chain, drawn = chains.start(problem, 1, 0), []
+        for _ in range(SETTLED + 1):
+            chain.sweep(adapt=True)
+        for _ in range(30):
+            chain.sweep(adapt=True)
+            drawn.append(chain.state.z[0, gone])
+        truth = problem.links[0].margin.to_latent(z[0, gone])
+        off[name] = float(np.mean((np.array(drawn) - truth) ** 2))
+        draw, rng = chain.keep().latent, np.random.default_rng(0)
+        assert draw.middle.tolist() == chain.state.middle.tolist()
+        new = draw.z[:, gone].copy()
+        new[0] = np.nan
+        nobody = np.full(int(gone.sum()), -1, dtype=np.int32)
+        folded = [draw.folded(new, nobody, {}, 1, rng).z[0] for _ in range(20)]
+        off["new rows, " + name] = float(np.mean((np.array(folded) - truth) ** 2))
+    assert off["found"] < 0.6 * off["set"]
+    assert off["new rows, found"] < 0.6 * off["new rows, set"]

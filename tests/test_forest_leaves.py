@@ -14,7 +14,7 @@ from glfm_cli.completion import prepare
 from glfm_cli.inference import chains
 from glfm_cli.latent.forest import ForestConfig
 from glfm_cli.latent.forest.columns import Kinds, cells_of
-from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, error_of_many
+from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way, errors_of_many
 from glfm_cli.latent.forest.lines import Lines
 from glfm_cli.latent.forest.trees import Trees, Whole, grow, law, moments, scaled
 from glfm_cli.links.law import NormalMixture, Probabilities
@@ -57,7 +57,7 @@ def test_the_mean_product_of_two_forests_errors_is_the_error_of_many(how: str, l
     z, seen, kinds = columns(how, 0.3)
     rows, rng, config = np.arange(N), np.random.default_rng(1), ForestConfig()
     once = (z, seen, kinds, 0, rows, least, Lines.none(kinds, N), config, rng)
-    found = [error_of_many(*once) for _ in range(20)]
+    found = [errors_of_many(*once).error for _ in range(20)]
     errors, K = [], 200
     for _ in range(K):
         trees = grow(z, seen, kinds, [0], 4, 1, np.full(4, least), config, rng)
@@ -84,7 +84,7 @@ def test_smooth_columns_get_small_leaves_and_noise_large_ones() -> None:
             for seed in range(4):
                 once = columns(how, noise, seed, n=1500)
                 rng = np.random.default_rng(seed)
-                chosen.append(best_way(*once, 0, ForestConfig(), rng)[0])
+                chosen.append(best_way(*once, 0, ForestConfig(), rng).least)
             assert best in chosen, (how, chosen)
             assert other not in chosen, (how, chosen)
 
@@ -93,7 +93,7 @@ def test_of_few_cells_leaves_have_the_usual_size() -> None:
     z, seen, kinds = columns("numbers", 0.0)
     seen[0, 19:] = 0
     found = best_way(z, seen, kinds, 0, ForestConfig(), np.random.default_rng(0))
-    assert found == (USUAL, False)
+    assert found == (USUAL, False, 0.0)
 
 
 TYPES = {"columns": {"y": "real", "x": "real", "e": "real"}}
@@ -143,6 +143,7 @@ def test_sizes_are_found_after_some_turns_and_kept_from_then_on(
     again = problem.model.regrow(draw, chain.values, problem.config, Streams(2, 0))
     assert again.least.tolist() == found
     assert again.linear.tolist() == chain.state.linear.tolist()
+    assert again.middle.tolist() == chain.state.middle.tolist()
     np.testing.assert_array_equal(again.z, draw.z)
 
 

@@ -373,6 +373,11 @@ cdef class ColumnTrees:
         """Return how many members a leaf has. O(1)."""
         return <Py_ssize_t> self.threshold[leaf]
 
+    cdef inline double donated(self, Py_ssize_t i, Py_ssize_t t, uint64_t bits) noexcept nogil:
+        """Return the value of a member of row i's leaf in tree t, at random by `bits`."""
+        cdef Py_ssize_t leaf = self.leaf(i, t)
+        return self.y[self.members[self.child[leaf] + below(bits >> 32, self.size(leaf))]]
+
     cdef inline Py_ssize_t leaf(self, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
         """Return the leaf of row i in tree t. O(depth)."""
         cdef Py_ssize_t n = self.rows[i], node = self.root[t], f = self.feature[node]
@@ -529,13 +534,17 @@ def draw_cells(
     ColumnTrees of,
     Py_ssize_t d,
     double[:, ::1] z,  # in-out (D, n_rows) that of which `of` is told
+    double middle,     # share of rows that are given the middle of three donors
+    double atom,       # a value apart from the others, NaN for none, which is no middle
     object rng,
 ):
     """Give each row the value of a donor: of a member of its leaf in a tree, both at random.
 
-    Trees are heard as by `fill_moments`. O(n (T + depth)).
+    Three donors are of trees that follow one another. Trees are heard as by `fill_moments`.
+    O(n (T + depth)).
     """
-    cdef Py_ssize_t i, j, t, leaf, T = of.root.shape[0]
+    cdef Py_ssize_t i, k, t, T = of.root.shape[0]
+    cdef double x, y, other
     cdef uint64_t bits
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
@@ -544,6 +553,15 @@ def draw_cells(
             t = below(bits, T)
             while not of.hears(i, t):
                 t = (t + 1) % T
-            leaf = of.leaf(i, t)
-            j = of.child[leaf] + below(bits >> 32, of.size(leaf))
-            z[d, of.rows[i]] = of.y[of.members[j]]
+            x = of.donated(i, t, bits)
+            if middle > 0.0 and bitgen.next_double(bitgen.state) < middle:
+                other = y = x
+                for k in range(2):
+                    bits = bitgen.next_uint64(bitgen.state)
+                    t = (t + 1) % T
+                    while not of.hears(i, t):
+                        t = (t + 1) % T
+                    other, y = y, of.donated(i, t, bits)
+                if x != atom and y != atom and other != atom:
+                    x = max(min(x, other), min(max(x, other), y))
+            z[d, of.rows[i]] = x

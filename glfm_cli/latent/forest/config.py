@@ -60,6 +60,10 @@ class ForestConfig:
         require_each(self, "visited together", lambda x: 0.0 < x <= 1.0, expected)
         require(0.0 < self.prior <= 1e6, "prior", self.prior, "a number above 0, at most 1e6")
 
+    def trees_moving(self, middle: float) -> int:
+        """Return how many trees a column has in a step: three donors are of three trees."""
+        return max(self.moving, 3) if middle > 0.0 else self.moving
+
     def trees_of(self, least: Array) -> Array:
         """Return how many trees each column has in a kept draw, given its leaves' least size.
 

@@ -29,6 +29,7 @@ class ForestDraw:
 
     lines : of some columns, of which trees forecast what these leave over
     alone : trees and lines that forecast cells whose twins are missing in their rows
+    middle : (D,) share of cells that are given the middle of three donors
     donors, seen : (D, N) float64 and uint8, cells of the fit, and which of them were observed
     z, known : (D, n) the same of the rows at hand
     prior : members of a leaf that the column as a whole is worth
@@ -41,6 +42,7 @@ class ForestDraw:
     trees: Trees
     lines: Lines
     alone: Alone
+    middle: Array
     donors: Array
     seen: Array
     z: Array
@@ -104,7 +106,7 @@ class ForestDraw:
                     draw_group(self.z, self.kinds, d, group, together, *by, rng)
                 cells = places[d], own, self.donors_of(d, self.lines), self.trees, d
                 base = self.base(d, places[d], own, self.lines)
-                draw_cells(self.z, self.kinds, d, *cells, rng, base)
+                draw_cells(self.z, self.kinds, d, *cells, rng, base, float(self.middle[d]))
                 if d in ends:
                     at, low, high = ends[d]
                     self.z[d, at] = draw_inside(ForestLaw(self, at).column(d), low, high, rng)
@@ -158,7 +160,7 @@ class ForestDraw:
             "noise": self.kinds.noise,
         }
         own = {"cells": self.donors, "seen": self.seen}
-        own["prior"] = np.array(self.prior)
+        own |= {"prior": np.array(self.prior), "middle": self.middle}
         trees = {**self.trees.pack(), **self.lines.pack(), **self.alone.pack()}
         return {**kinds, **own, **trees}
 
@@ -183,7 +185,15 @@ class ForestDraw:
         trees = Trees.unpack(arrays, D, N)
         lines, alone = Lines.unpack(arrays, kinds, N), Alone.unpack(arrays, kinds, N)
         of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
-        return cls(kinds, prior, trees, lines, alone, *of_fit)
+        return cls(kinds, prior, trees, lines, alone, middle_of(arrays, D), *of_fit)
+
+
+def middle_of(arrays: Mapping[str, Array], columns: int) -> Array:
+    """Return which share of the cells of each column is given the middle of three donors."""
+    middle = take(arrays, "middle", np.float64, (columns,))
+    if np.any(middle < 0.0) or np.any(middle > 1.0):
+        raise ValueError("'middle' is out of range")
+    return middle
 
 
 def check_cells(z: Array, kinds: Kinds) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,20 +29,40 @@ SETTLED = 3  # turns through the columns, after which the cells are no more thos
 FORESTS = 4
 TREES, LEFT_OUT = 4, 1  # of each forest, and how many of these do not see a row
 ROWS = 2_000  # of which these trees are grown, at most
+MEDIAN = 1.0 - np.sqrt(3.0) / np.pi  # variance of the middle of three standard normals
+TOO_WIDE = 0.8  # error to variance of donors, below which these are drawn nearer to the middle
+
+
+class Way(NamedTuple):
+    """How a column is forecast, and its cells are drawn.
+
+    least : members of a leaf, at least
+    linear : whether trees are grown on what a line leaves over
+    middle : share of cells that are given the middle of three donors
+    """
+
+    least: int
+    linear: bool
+    middle: float = 0.0
+
+
+class Errors(NamedTuple):
+    """Mean square error of infinitely many trees, and variance of donors around their mean."""
+
+    error: float
+    variance: float
 
 
 def best_way(
     z: Array, seen: Array, kinds: Kinds, d: int, config: ForestConfig, rng: np.random.Generator
-) -> tuple[int, bool]:
+) -> Way:
     """Return how column d is forecast best, of what the settings leave open.
 
     z, seen : (D, N) as `grow` has them
-
-    Returns: members of a leaf, at least; whether trees are grown on what a line leaves over
     """
     rows = np.flatnonzero((seen[d] != 0) & (z[d] != kinds.atom[d]))
     if rows.size < FEWEST:
-        return config.least or USUAL, False
+        return Way(config.least or USUAL, False)
     lines = [Lines.none(kinds, z.shape[1])]
     if config.linear != "never" and may_have(kinds)[d]:
         lines.append(Lines.fit(z, seen, kinds, [d], rng))
@@ -51,21 +72,36 @@ def best_way(
     config = replace(config, rows=min(config.rows, ROWS))
 
     @cache
-    def error(size: int, line: int) -> float:
-        return error_of_many(z, seen, kinds, d, rows, size, lines[line], config, rng)
+    def errors(size: int, line: int) -> Errors:
+        return errors_of_many(z, seen, kinds, d, rows, size, lines[line], config, rng)
 
-    line, least = 0, sizes[0]
+    line, least, middle = 0, sizes[0], 0.0
     if len(lines) > 1:
-        line = min(range(len(lines)), key=lambda line: error(least, line))
+        line = min(range(len(lines)), key=lambda line: errors(least, line).error)
     if len(sizes) > 1:
-        least = min(sizes, key=lambda size: error(size, line))
-    return least, bool(lines[line].place[d] >= 0)
+        least = min(sizes, key=lambda size: errors(size, line).error)
+    if (len(lines) > 1 or len(sizes) > 1) and not kinds.levels[d]:
+        middle = middles(errors(least, line))
+    return Way(least, bool(lines[line].place[d] >= 0), middle)
 
 
-def error_of_many(
+def middles(found: Errors) -> float:
+    """Return the share of cells to be given the middle of three donors.
+
+    Donors are of rows that differ from that of the cell, and of trees that differ: in columns of
+    little noise they are further from their mean than that is from the truth. What is drawn of
+    them is then off by more than its forecast, and so are forecasts of other cells by it. With this
+    share, of normals, what is drawn varies as much as the forecast is off.
+    """
+    if found.error >= TOO_WIDE * found.variance:
+        return 0.0
+    return min((1.0 - found.error / found.variance) / (1.0 - MEDIAN), 1.0)
+
+
+def errors_of_many(
     z: Array, seen: Array, kinds: Kinds, d: int, rows: Array, least: int, lines: Lines,
     config: ForestConfig, rng: np.random.Generator,
-) -> float:  # fmt: skip
+) -> Errors:  # fmt: skip
     """Return the mean square error in column d of some rows of infinitely many trees.
 
     lines : that of column d, if its trees forecast what it leaves over
@@ -76,6 +112,7 @@ def error_of_many(
     leaf = np.full(len(z), least)
     donors, own = np.where(seen[d] != 0, targets(z, d, lines), np.nan), rows.astype(np.int32)
     total = squares = np.zeros(1)
+    within = 0.0  # of donors in a leaf, around its mean
     for _ in range(FORESTS):
         trees = grow(z, seen, kinds, [d], TREES, LEFT_OUT, leaf, config, rng, lines)
         found = law(z, rows, own, donors, kinds, d, trees, 0, config.prior)
@@ -86,6 +123,9 @@ def error_of_many(
         else:
             assert isinstance(found, NormalMixture)
             error = found.means[:, 0, -1:] - donors[rows, None]
+            within += float(np.mean(found.variances[:, 0, -1])) / FORESTS
         total, squares = total + error, squares + error**2
     pairs = FORESTS * (FORESTS - 1)
-    return float(np.mean(np.sum((total**2 - squares) / pairs, axis=1)))
+    of_many = float(np.mean(np.sum((total**2 - squares) / pairs, axis=1)))
+    of_one = float(np.mean(np.sum(squares, axis=1))) / FORESTS
+    return Errors(of_many, of_one - of_many + within)

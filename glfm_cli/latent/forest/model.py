@@ -10,7 +10,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.config import ForestConfig
-from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells
+from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells, middle_of
 from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
 from glfm_cli.latent.forest.lines import STEP_ROWS, Lines, may_have
@@ -34,6 +34,7 @@ class ForestState:
     least, linear : (D,) int64 and uint8, members of a leaf at least, and whether trees are grown on
         what a line leaves over; what the settings leave open is found once the cells are no more
         those of the start
+    middle : (D,) share of cells that are given the middle of three donors, found then, too
     twins : by column, those that nearly say the same, or say it together
     key : of the trees of a draw that is kept now
     kept : that draw, once it was asked for
@@ -48,6 +49,7 @@ class ForestState:
     at: int
     least: Array
     linear: Array
+    middle: Array
     twins: Sequence[Array]
     key: int
     kept: ForestDraw | None = None
@@ -108,7 +110,7 @@ class Forest:
         sizes = np.sort(SIZES)  # of leaves, as they were found
         if not config.least:
             state.least[:] = sizes[np.searchsorted(sizes, draw.trees.fewest, "right") - 1]
-        state.linear[:] = draw.lines.place >= 0
+        state.linear[:], state.middle[:] = draw.lines.place >= 0, draw.middle
         return state
 
     def of_rows(self, draw: ForestDraw, rows: Array) -> ForestDraw:
@@ -139,13 +141,13 @@ class Forest:
         some = columns[:: max(1, len(columns) // TIMED)][:TIMED]
         z, seen, kinds, config = state.z, state.seen, state.kinds, state.config
         for d in some:
-            state.least[d], state.linear[d] = best_way(
-                z, seen, kinds, d, config, streams.get(column_step(d))
-            )
+            way = best_way(z, seen, kinds, d, config, streams.get(column_step(d)))
+            state.least[d], state.linear[d], state.middle[d] = way
         for k, d in enumerate(columns):
             if d not in some:
-                state.least[d] = state.least[some[k % len(some)]]
-                state.linear[d] = state.linear[some[k % len(some)]] and may[d]
+                like = some[k % len(some)]
+                state.least[d], state.linear[d] = state.least[like], state.linear[like] and may[d]
+                state.middle[d] = 0.0 if kinds.levels[d] else state.middle[like]
         state.turn, state.kept = SETTLED + 1, None
         return len(some) / max(len(columns), 1)
 
@@ -165,7 +167,10 @@ class Forest:
             told = np.array([s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)])
             trees = scaled(trees, z, seen, state.kinds, config.prior, lines, told)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
-            state.kept = ForestDraw(state.kinds, config.prior, trees, lines, alone, *of_fit)
+            middle = state.middle.copy()
+            state.kept = ForestDraw(
+                state.kinds, config.prior, trees, lines, alone, middle, *of_fit
+            )
         return state.kept
 
     def cells_law(self, draw: ForestDraw, rows: Rows) -> ForestLaw:
@@ -209,6 +214,7 @@ class Forest:
             "turn": np.array(state.turn, dtype=np.int64),
             "at": np.array(state.at, dtype=np.int64),
             "way": np.stack([state.least, state.linear]),
+            "middle": state.middle,
             "key": np.array(state.key, dtype=np.uint64),
         }
 
@@ -223,6 +229,7 @@ class Forest:
         state.key = int(take(arrays, "key", np.uint64, ()))
         state.turn, state.at = (int(take(arrays, name, np.int64, ())) for name in ("turn", "at"))
         state.least[:], state.linear[:] = _way_of(arrays, len(state.z))
+        state.middle[:] = middle_of(arrays, len(state.z))
         if not 0 <= state.at < max(len(state.columns), 1):
             raise ValueError("'at' is no column with cells to draw")
         if not 0 <= state.turn <= SETTLED + 1:
@@ -247,11 +254,11 @@ class Forest:
         z = cells_of(problem.links, problem.xs, kinds)
         seen, ends = (~np.isnan(z)).astype(np.uint8), ends_of(problem.links, problem.xs)
         least = np.full(len(z), config.least or USUAL, dtype=np.int64)
-        linear = np.zeros(len(z), dtype=np.uint8)
+        linear, middle = np.zeros(len(z), dtype=np.uint8), np.zeros(len(z))
         twins = with_sums(
             twins_of(z, seen, kinds, config.together), z, seen, kinds, config.together
         )
-        return ForestState(kinds, config, z, seen, ends, 0, 0, least, linear, twins, 0)
+        return ForestState(kinds, config, z, seen, ends, 0, 0, least, linear, middle, twins, 0)
 
 
 def _way_of(arrays: Mapping[str, Array], columns: int) -> Array:
@@ -266,18 +273,20 @@ def _visit(state: ForestState, d: int, rng: np.random.Generator) -> None:
     """Draw the cells of column d that are drawn, by trees grown for it alone."""
     z, seen, kinds, config, least = state.z, state.seen, state.kinds, state.config, state.least
     if state.turn == SETTLED:
-        least[d], state.linear[d] = best_way(z, seen, kinds, d, config, rng)
+        way = best_way(z, seen, kinds, d, config, rng)
+        least[d], state.linear[d], state.middle[d] = way
     # Each the only donor of the other, two rows would hold each other at the start.
     moving = least if state.turn >= SETTLED else np.maximum(least, USUAL)
     if state.twins[d].size:
         draw_together(z, seen, kinds, d, state.twins[d], state.linear, moving, config, rng)
-    n_trees = (TREES, LEFT_OUT) if d in state.ends else (config.moving, 0)
+    middle = float(state.middle[d])
+    n_trees = (TREES, LEFT_OUT) if d in state.ends else (config.trees_moving(middle), 0)
     lines = Lines.fit(z, seen, kinds, [d] if state.linear[d] else [], rng, most=STEP_ROWS)
     trees = grow(z, seen, kinds, [d], *n_trees, moving, config, rng, lines)
     rows, donors = np.flatnonzero(seen[d] == 0), targets(z, d, lines).copy()
     nobody = np.full(rows.size, -1, dtype=np.int32)
     base = lines.forecast(d, z, rows) if state.linear[d] else None
-    draw_cells(z, kinds, d, rows, nobody, donors, trees, 0, rng, base)
+    draw_cells(z, kinds, d, rows, nobody, donors, trees, 0, rng, base, middle)
     if d in state.ends:
         at, low, high = state.ends[d]
         donors[rows] = np.nan

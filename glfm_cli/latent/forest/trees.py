@@ -207,14 +207,16 @@ def draw_cells(
     k: int,
     rng: np.random.Generator,
     base: Array | None = None,
+    middle: float = 0.0,
 ) -> None:
     """Draw cells of column d of z (D, n_rows) from donors, by the trees number k, in place.
 
     base : (n,) what a line forecasts of them, to which donors add what it left over of theirs
+    middle : share of them that are given the middle of three donors (see `leaves`)
     """
     if trees.root[k, 0] >= 0:
         of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
-        _forest.draw_cells(of, d, z, rng)
+        _forest.draw_cells(of, d, z, middle, float(kinds.atom[d]), rng)
         if base is not None:
             z[d, rows] = (z[d, rows] + base).astype(np.float32)
 
