@@ -70,13 +70,14 @@ def test_every_tree_is_drawn_from_as_often(seed: int) -> None:
     assert np.sum((found - expected)[some] ** 2 / expected[some]) < 60.0
 
 
-@pytest.mark.parametrize("atom", [np.nan, 5.0])
+@pytest.mark.parametrize("has_atom", [False, True])
 @pytest.mark.parametrize("middle", [1.0, 0.4])
 def test_the_middle_of_three_donors_is_of_three_trees(
-    seed: int, middle: float, atom: float
+    seed: int, middle: float, has_atom: bool
 ) -> None:
     """Enumerated: any three trees that follow one another, any member of the leaf of each."""
     trees, donors = grown(seed, 3)
+    atom = float(np.argmax(counts(trees, donors, seed))) if has_atom else np.nan
     each = [counts(replace(trees, root=trees.root[:, [t]]), donors, seed) for t in range(T)]
     leaves = [np.flatnonzero(one) for one in each]
     expected = (1.0 - middle) * np.mean([one / one.sum() for one in each], axis=0)
@@ -154,9 +155,13 @@ def test_cells_of_smooth_columns_are_drawn_nearer_to_their_forecasts() -> None:
     noise = np.vstack([rng.standard_normal(600), z[1:]])
     assert best_way(noise, seen, kinds, 0, config, rng).middle == 0.0
     assert best_way(z, seen, kinds, 0, ForestConfig(linear="never", least=1), rng).middle == 0.0
-    levels = np.vstack([np.digitize(z[0], [-0.5, 0.5]).astype(float), z[1:]])
-    three = replace(kinds, levels=np.array([3, 0, 0, 0], np.int32))
-    assert best_way(levels, seen, three, 0, config, rng).middle == 0.0
+    levels = np.vstack([z[0] > 0.0, z[1:]])
+    two = replace(kinds, levels=np.array([2, 0, 0, 0], np.int32))
+    way = best_way(levels, seen, two, 0, config, rng)
+    once = levels, seen, two, 0, np.arange(600), way.least, Lines.none(two, 600), config, rng
+    found = errors_of_many(*once)
+    assert middles(found) > 0.0  # which would be taken of numbers
+    assert way.middle == 0.0
 
 
 def test_a_chain_draws_by_what_it_has_found() -> None:
@@ -186,3 +191,42 @@ def test_a_chain_draws_by_what_it_has_found() -> None:
         off["new rows, " + name] = float(np.mean((np.array(folded) - truth) ** 2))
     assert off["found"] < 0.6 * off["set"]
     assert off["new rows, found"] < 0.6 * off["new rows, set"]
+
+
+def test_a_chain_that_goes_on_draws_as_before() -> None:
+    z = smooth(0.0)[0]
+    gone = np.random.default_rng(1).random(600) < 0.3
+    table = pa.table({"y": pa.array(z[0], mask=gone), "a": z[1], "b": z[2]})
+    types = {"columns": dict.fromkeys("yab", "real")}
+    problem = prepare(table, types, model="forest", settings={"linear": "never"})[0]
+    chain = chains.start(problem, 1, 0)
+    for _ in range(SETTLED + 1):
+        chain.sweep(adapt=True)
+    assert chain.state.middle[0] > 0.0
+    arrays = problem.model.save(chain.state)
+    again = problem.model.load(arrays, chain.values, problem.config)
+    assert again.middle.tolist() == chain.state.middle.tolist()
+    for wrong in (-0.1, 1.1):
+        with pytest.raises(ValueError, match="'middle' is out of range"):
+            problem.model.load(
+                arrays | {"middle": np.full(3, wrong)}, chain.values, problem.config
+            )
+
+
+def test_levels_are_not_timed_as_numbers_are() -> None:
+    """Columns that copy how others are forecast have no middle, if they have no numbers."""
+    z = smooth(0.0)[0]
+    rng = np.random.default_rng(1)
+    cells = {f"y{k}": z[0] * (1.0 + k) for k in range(30)}
+    cells |= {f"c{k}": (z[0] > 0.1 * k).astype(float) for k in range(10)}
+    table = pa.table({k: pa.array(x, mask=rng.random(600) < 0.1) for k, x in cells.items()})
+    table = table.append_column("a", pa.array(z[1])).append_column("b", pa.array(z[2]))
+    types = {"columns": dict.fromkeys([*cells, "a", "b"], "real")}
+    types["columns"] |= {f"c{k}": {"type": "ordinal", "levels": [0, 1]} for k in range(10)}
+    problem = prepare(
+        table, types, model="forest", settings={"linear": "never", "together": 1.0}
+    )[0]
+    chain = chains.start(problem, 1, 0)
+    chains.settle(chain)
+    assert (chain.state.middle[:30] > 0.0).sum() >= 10
+    assert not chain.state.middle[30:40].any()

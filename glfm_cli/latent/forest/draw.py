@@ -191,7 +191,7 @@ class ForestDraw:
 def middle_of(arrays: Mapping[str, Array], columns: int) -> Array:
     """Return which share of the cells of each column is given the middle of three donors."""
     middle = take(arrays, "middle", np.float64, (columns,))
-    if np.any(middle < 0.0) or np.any(middle > 1.0):
+    if not np.all((middle >= 0.0) & (middle <= 1.0)):
         raise ValueError("'middle' is out of range")
     return middle
 
