@@ -481,8 +481,7 @@ MUTANTS = {
         "latent/forest/model.py", '"right") - 1]', '"right") * 0]', LEAVES
     ),
     "no lines in trees that are grown anew": Mutant(
-        "latent/forest/model.py", "state.linear[:] = draw.lines.place >= 0",
-        "state.linear[:] = False", LEAVES
+        "latent/forest/model.py", "draw.lines.place >= 0, draw.middle", "False, draw.middle", LEAVES
     ),
     "as many trees of leaves of one row as of others": Mutant(
         "latent/forest/config.py", "np.where(least == 1, 2, 1) * self.trees",

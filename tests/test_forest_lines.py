@@ -19,7 +19,7 @@ from glfm_cli.latent.forest import ForestConfig, ForestDraw, lines
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.draw import ForestLaw
 from glfm_cli.latent.forest.leaves import best_way
-from glfm_cli.latent.forest.lines import WEIGHTS, Lines, log_evidence, ridge
+from glfm_cli.latent.forest.lines import WEIGHTS, Lines, log_evidence, may_have, ridge
 from glfm_cli.latent.forest.trees import grow, scaled
 from glfm_cli.latent.model import Sizes
 from glfm_cli.links.law import NormalMixture
@@ -290,3 +290,11 @@ def test_a_sum_of_a_number_and_categories_is_forecast_nearly_as_well_as_by_it() 
         e = done.table["y"].to_numpy()[gone] - y[gone]
         errors[linear] = float(np.sqrt(np.mean(e**2)))
     assert errors["auto"] < 0.85 * errors["never"]
+
+
+@pytest.mark.parametrize(("columns", "has"), [(200, True), (201, False)])
+def test_of_many_inputs_there_are_no_lines(columns: int, has: bool) -> None:
+    """Each would cost more than trees, as the cube of their number."""
+    none, no_atom = np.zeros(columns, np.int32), np.full(columns, np.nan)
+    kinds = Kinds(none, none.astype(np.uint8), no_atom, np.zeros(columns))
+    assert may_have(kinds).tolist() == [has] * columns

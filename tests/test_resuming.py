@@ -147,7 +147,7 @@ def test_trees_forecast_hidden_cells_as_refits_do(
         monkeypatch.setattr(hidden_cells, "ALL_ROWS", 100)
         monkeypatch.setattr(hidden_cells, "ROWS", 120)
     found = []
-    for seed in (1, 2):
+    for seed in (1, 2, 3, 4):
         table = smooth(240, seed)
         schema = Schema.from_dict({"columns": dict.fromkeys(table.column_names, "real")})
         length = {"chains": 2, "warmup": 20, "draws": 8, "thin": 2, "seed": 5}
@@ -161,8 +161,8 @@ def test_trees_forecast_hidden_cells_as_refits_do(
             errors = error_of(folded, hidden), error_of(refit, of_all)
             found.append((*errors, log_score(folded, hidden), log_score(refit, of_all)))
     error, error_of_refit, score, score_of_refit = np.mean(found, axis=0)
-    assert error == pytest.approx(error_of_refit, rel=0.1)
-    assert score > score_of_refit - 0.05
+    assert error == pytest.approx(error_of_refit, rel=0.15)
+    assert score > score_of_refit - 0.15
 
 
 def test_candidates_that_go_on_are_weighed_by_what_they_have_not_seen() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 
-MOST = 400  # of more there are no regressions
+MOST = 200  # of more there are no regressions
 
 
 @dataclass(frozen=True, eq=False)
