@@ -475,7 +475,7 @@ MUTANTS = {
     ),
     "trees grown anew from a table that was never drawn": Mutant(
         "latent/forest/model.py", "state.z[same], state.turn = draw.z[same], SETTLED + 1",
-        "state.turn = SETTLED + 1", "tests/test_forest.py " + RESUMING
+        "state.turn = SETTLED + 1", LEAVES
     ),
     "leaves of grown trees as small as at the start": Mutant(
         "latent/forest/model.py", '"right") - 1]', '"right") * 0]', LEAVES
