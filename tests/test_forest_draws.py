@@ -1,6 +1,6 @@
 """Cells drawn by trees: any tree, and any member of its leaf, as probably as another.
 
-In columns of little noise some cells are given the middle of three such donors.
+In columns of little noise some cells are given the median of three such donors.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def test_the_variance_of_donors_is_that_around_their_mean(least: int) -> None:
 
 
 def test_what_is_drawn_varies_as_much_as_forecasts_are_off() -> None:
-    """Of normals, whose middle of three varies less; where they are hardly wider, not at all."""
+    """Of normals, whose median of three varies less; where they are hardly wider, not at all."""
     rng = np.random.default_rng(0)
     three = rng.standard_normal((200_000, 3))
     assert np.var(np.median(three, axis=1)) == pytest.approx(MEDIAN, rel=0.01)

@@ -534,7 +534,7 @@ def draw_cells(
     ColumnTrees of,
     Py_ssize_t d,
     double[:, ::1] z,  # in-out (D, n_rows) that of which `of` is told
-    double middle,     # share of rows that are given the middle of three donors
+    double middle,     # share of rows that are given the median of three donors
     double atom,       # a value apart from the others, NaN for none, which is no middle
     object rng,
 ):

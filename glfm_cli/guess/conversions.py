@@ -23,7 +23,7 @@ EXACT = 1e-9  # relative: what is left of arithmetic in doubles
 PER_DAY = 1.0, 24.0, 1440.0, 86400.0
 
 
-class Line(NamedTuple):
+class Conversion(NamedTuple):
     """Column c by column a, both by place: c = factor * a + shift, and how many rows show it."""
 
     c: int
@@ -33,7 +33,7 @@ class Line(NamedTuple):
     n_rows: int
 
 
-def lines(X: Values, half: Values) -> Iterator[Line]:
+def conversions(X: Values, half: Values) -> Iterator[Conversion]:
     """Yield which column is another one in another unit.
 
     X : (n, p) float64; rows of the table, NaN where a cell has no number
@@ -45,12 +45,12 @@ def lines(X: Values, half: Values) -> Iterator[Line]:
         if known.sum() < LEAST_ROWS or max(rounding[d] for d in pair) > MOST_ROUNDED:
             continue
         found = [
-            line
+            one
             for c, a in (pair[::-1], pair)
-            if (line := _line(X[known, c], X[known, a], (half[c], half[a]), (c, a)))
+            if (one := _conversion(X[known, c], X[known, a], (half[c], half[a]), (c, a)))
         ]
         # The finer column tells the factor best.
-        found.sort(key=lambda line: (rounding[line.c], len(line.factor) + len(line.shift)))
+        found.sort(key=lambda one: (rounding[one.c], len(one.factor) + len(one.shift)))
         yield from found[:1]
 
 
@@ -61,7 +61,9 @@ def _rounding(x: Values, half: float) -> float:
     return half / sd if sd > 0.0 else np.inf
 
 
-def _line(c: Values, a: Values, half: tuple[float, float], place: tuple[int, int]) -> Line | None:
+def _conversion(
+    c: Values, a: Values, half: tuple[float, float], place: tuple[int, int]
+) -> Conversion | None:
     """Return c = factor * a + shift with as few digits as fit, None where it is not so."""
     sd_a, sd_c = a.std(), c.std()
     if min(sd_a, sd_c) == 0.0:
@@ -80,7 +82,7 @@ def _line(c: Values, a: Values, half: tuple[float, float], place: tuple[int, int
             middle = 0.5 * (rest.min() + rest.max())
             for shift in ("0", *(f"{middle:.{k}g}" for k in DIGITS)):
                 if np.abs(rest - float(shift)).max() <= slack:
-                    return Line(*place, factor, shift, c.size)
+                    return Conversion(*place, factor, shift, c.size)
     return None
 
 

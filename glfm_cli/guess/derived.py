@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.guess.conversions import lines, spans
+from glfm_cli.guess.conversions import conversions, spans
 
 MOST_COLUMNS = 40  # numbers that are looked at
 LEAST_ROWS = 20  # in which all are known
@@ -63,7 +63,7 @@ def derived(
             *_totals(names, numbers),
             *_pairs(names, numbers),
             *_spans(names, X, half, moments),
-            *_lines(names, numbers, half),
+            *_conversions(names, numbers, half),
         ):
             involved = frozenset((one.column, *one.of))
             if one.column in found or involved in explained:
@@ -178,9 +178,9 @@ def _spans(
         yield Derived(c, formula, n, (later, earlier))
 
 
-def _lines(names: Sequence[str], X: Values, half: Values) -> Iterator[Derived]:
+def _conversions(names: Sequence[str], X: Values, half: Values) -> Iterator[Derived]:
     """Yield columns that are an earlier one in another unit."""
-    for one in lines(X, half):
+    for one in conversions(X, half):
         factor, shift = float(one.factor), float(one.shift)
         sign = "-" if (shift < 0.0) == (one.c > one.a) else "+"
         size = f"{abs(shift):.9g}"

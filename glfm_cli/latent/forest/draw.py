@@ -29,7 +29,7 @@ class ForestDraw:
 
     lines : of some columns, of which trees forecast what these leave over
     alone : trees and lines that forecast cells whose twins are missing in their rows
-    middle : (D,) share of cells that are given the middle of three donors
+    middle : (D,) share of cells that are given the median of three donors
     donors, seen : (D, N) float64 and uint8, cells of the fit, and which of them were observed
     z, known : (D, n) the same of the rows at hand
     prior : members of a leaf that the column as a whole is worth
@@ -189,7 +189,7 @@ class ForestDraw:
 
 
 def middle_of(arrays: Mapping[str, Array], columns: int) -> Array:
-    """Return which share of the cells of each column is given the middle of three donors."""
+    """Return which share of the cells of each column is given the median of three donors."""
     middle = take(arrays, "middle", np.float64, (columns,))
     if not np.all((middle >= 0.0) & (middle <= 1.0)):
         raise ValueError("'middle' is out of range")

@@ -29,16 +29,16 @@ SETTLED = 3  # turns through the columns, after which the cells are no more thos
 FORESTS = 4
 TREES, LEFT_OUT = 4, 1  # of each forest, and how many of these do not see a row
 ROWS = 2_000  # of which these trees are grown, at most
-MEDIAN = 1.0 - np.sqrt(3.0) / np.pi  # variance of the middle of three standard normals
+MEDIAN = 1.0 - np.sqrt(3.0) / np.pi  # variance of the median of three standard normals
 TOO_WIDE = 0.8  # error to variance of donors, below which these are drawn nearer to the middle
 
 
-class Way(NamedTuple):
+class ColumnChoice(NamedTuple):
     """How a column is forecast, and its cells are drawn.
 
     least : members of a leaf, at least
     linear : whether trees are grown on what a line leaves over
-    middle : share of cells that are given the middle of three donors
+    middle : share of cells that are given the median of three donors
     """
 
     least: int
@@ -55,14 +55,14 @@ class Errors(NamedTuple):
 
 def best_way(
     z: Array, seen: Array, kinds: Kinds, d: int, config: ForestConfig, rng: np.random.Generator
-) -> Way:
+) -> ColumnChoice:
     """Return how column d is forecast best, of what the settings leave open.
 
     z, seen : (D, N) as `grow` has them
     """
     rows = np.flatnonzero((seen[d] != 0) & (z[d] != kinds.atom[d]))
     if rows.size < FEWEST:
-        return Way(config.least or USUAL, False)
+        return ColumnChoice(config.least or USUAL, False)
     lines = [Lines.none(kinds, z.shape[1])]
     if config.linear != "never" and may_have(kinds)[d]:
         lines.append(Lines.fit(z, seen, kinds, [d], rng))
@@ -82,11 +82,11 @@ def best_way(
         least = min(sizes, key=lambda size: errors(size, line).error)
     if (len(lines) > 1 or len(sizes) > 1) and not kinds.levels[d]:
         middle = middles(errors(least, line))
-    return Way(least, bool(lines[line].place[d] >= 0), middle)
+    return ColumnChoice(least, bool(lines[line].place[d] >= 0), middle)
 
 
 def middles(found: Errors) -> float:
-    """Return the share of cells to be given the middle of three donors.
+    """Return the share of cells to be given the median of three donors.
 
     Donors are of rows that differ from that of the cell, and of trees that differ: in columns of
     little noise they are further from their mean than that is from the truth. What is drawn of

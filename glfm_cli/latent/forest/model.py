@@ -34,7 +34,7 @@ class ForestState:
     least, linear : (D,) int64 and uint8, members of a leaf at least, and whether trees are grown on
         what a line leaves over; what the settings leave open is found once the cells are no more
         those of the start
-    middle : (D,) share of cells that are given the middle of three donors, found then, too
+    middle : (D,) share of cells that are given the median of three donors, found then, too
     twins : by column, those that nearly say the same, or say it together
     key : of the trees of a draw that is kept now
     kept : that draw, once it was asked for

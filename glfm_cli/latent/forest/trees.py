@@ -212,7 +212,7 @@ def draw_cells(
     """Draw cells of column d of z (D, n_rows) from donors, by the trees number k, in place.
 
     base : (n,) what a line forecasts of them, to which donors add what it left over of theirs
-    middle : share of them that are given the middle of three donors (see `leaves`)
+    middle : share of them that are given the median of three donors (see `leaves`)
     """
     if trees.root[k, 0] >= 0:
         of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
