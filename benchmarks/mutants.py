@@ -64,6 +64,7 @@ LINES, TWINS = "tests/test_forest_lines.py", "tests/test_forest_twins.py"
 GAP_RUNS, SUMS = "tests/test_gap_runs.py", "tests/test_forest_sums.py"
 LEARN_ROWS = "tests/test_learn_rows.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
+NEIGHBOURS = "tests/test_forest_neighbours.py"
 RUBIN, MARGINALS = "tests/test_rubin.py", "tests/test_marginals.py"
 COUNT_CELLS = "tests/cli/test_impute_counts.py"
 EXPERTS = "tests/statistical/test_experts_geweke.py"
@@ -474,8 +475,23 @@ MUTANTS = {
         "inference/resuming.py", "latent = regrow.of_rows(latent, rows)", "pass", RESUMING
     ),
     "trees grown anew from a table that was never drawn": Mutant(
-        "latent/forest/model.py", "state.z[same], state.turn = draw.z[same], SETTLED + 1",
+        "latent/forest/model.py", "cells[same], state.turn = drawn[same], SETTLED + 1",
         "state.turn = SETTLED + 1", LEAVES
+    ),
+    "trees grown on nearer neighbours than missing cells have": Mutant(
+        "latent/forest/series.py",
+        "least[:, there] = steps[:, rng.integers(steps.shape[1], size=there.size)]", "pass",
+        NEIGHBOURS
+    ),
+    "trees told of other columns' neighbours": Mutant(
+        "latent/forest/columns.py", "np.flatnonzero(self.about != d)",
+        "np.flatnonzero(self.about < -1)", NEIGHBOURS
+    ),
+    "rows of a fit told of themselves as new ones": Mutant(
+        "latent/forest/neighbours.py", "own[own >= 0])", "own[own < -1])", NEIGHBOURS
+    ),
+    "trees in groups": Mutant(
+        "latent/auto/__init__.py", "groups is not None and groups.n > 0", "False", NEIGHBOURS
     ),
     "leaves of grown trees as small as at the start": Mutant(
         "latent/forest/model.py", '"right") - 1]', '"right") * 0]', LEAVES

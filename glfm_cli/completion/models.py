@@ -21,7 +21,7 @@ class Asked:
 
     layout : of the cells, one of those of models
     kinds : the types of a table's columns; none where they are not known yet
-    grouped : whether rows belong together
+    grouped : whether rows are in groups
     alone : whether draws are to be those of one model
     """
 

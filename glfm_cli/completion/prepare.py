@@ -99,11 +99,13 @@ def problem_of(
     rates = isinstance(latent, HasFactors)
     links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)
     xs = learnt_cells(learnt.columns)
-    model = found.latent if learnt.groups is None else with_groups(found.latent)
+    model, groups = found.latent, learnt.groups
+    if groups is not None:
+        model = with_groups(model, grouped=groups.n > 0)
     equations = tuple((one.d, *one.of) for one in Relations.of(data.columns).equations)
     problem = Problem(
         *(model, found.config, links, xs, links_config),
-        groups=learnt.groups,
+        groups=groups,
         equations=equations,
         beside=data.beside,
         group_level=tuple(d for d, one in enumerate(data.columns) if one.column.group_level),
@@ -121,7 +123,8 @@ def _configured(
 ) -> tuple[LatentModel, Configured]:
     """Return the model of a table, and what it is for the rows that it is learnt from."""
     kinds = [encoded.column.kind for encoded in data.columns]
-    sampling = named(sampling, Asked("dense", kinds, data.groups is not None))
+    grouped = data.groups is not None and data.groups.n > 0
+    sampling = named(sampling, Asked("dense", kinds, grouped))
     latent = model_of(sampling, "dense")
     _check_types(latent, data.columns, file)
     return latent, configure(sampling, "dense", learnt.columns, chains_for(learnt, latent))

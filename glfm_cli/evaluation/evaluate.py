@@ -191,7 +191,7 @@ def prepare(
 def _usual(schema: Schema, sampling: Sampling) -> tuple[str, ...]:
     """Return the model that completes such a table where none is named, and what costs nothing."""
     kinds = [column.kind for column in schema.columns if column.type is not None]
-    grouped = any(column.role in (Role.GROUP, Role.TIME) for column in schema.columns)
+    grouped = any(column.role is Role.GROUP for column in schema.columns)
     first = named(sampling, Asked("dense", kinds, grouped)).model
     return first or METHODS[0], *METHODS[1:]
 

@@ -263,6 +263,15 @@ class TakesAtoms(Protocol):
 
 
 @runtime_checkable
+class TakesTime(Protocol):
+    """A model that sees values, and takes rows that follow one another in time."""
+
+    @property
+    def takes_time(self) -> bool:
+        """Return True."""
+
+
+@runtime_checkable
 class TunesNewRows(Protocol):
     """A model that is tuned for new rows of which little is observed."""
 
@@ -327,7 +336,7 @@ class Candidates(Protocol):
     def several(self, kinds: Sequence[str], grouped: bool) -> bool:
         """Return whether chains are of more than one model where nothing is set.
 
-        For column types by name, and rows that belong together or not.
+        For column types by name, and rows in groups or not.
         """
 
     def candidate(self, draw: Any) -> int:

@@ -44,13 +44,16 @@ def model_of(here: Here, table: Path, types: str, *options: str) -> str:
         (PLAIN, "--multiple 2 -o out.csv"),
         (TYPES.replace("KIND", "{type: binomial, trials: n}").replace("ROLE", "ignore"), ""),
         (PLAIN.replace("g: categorical", "g: {role: group}"), ""),
-        (PLAIN.replace("t: ordinal", "t: {role: time}"), ""),
     ],
 )
 def test_what_one_model_alone_does_is_done_by_it(
     here: Here, table: Path, types: str, options: str
 ) -> None:
     assert model_of(here, table, types, *options.split()) == "glfm"
+
+
+def test_rows_in_time_are_completed_by_several_models(here: Here, table: Path) -> None:
+    assert model_of(here, table, PLAIN.replace("t: ordinal", "t: {role: time}")) == "auto"
 
 
 @pytest.mark.parametrize(

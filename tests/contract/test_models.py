@@ -53,6 +53,8 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
     "glfm, capped": ("glfm", "dense", {"max_features": 2}),
     "glfm, linear part": ("glfm", "dense", {"components": 2}),
     "auto, trees": ("auto", "dense", {"glfm": 0, "linear": 0, "forest": 1}),
+    "auto, trees in time": ("auto", "dense", {"glfm": 0, "linear": 0, "forest": 1}),
+    "forest in time": ("forest", "dense", {}),
     "bsvd, slopes": ("bsvd", "sparse", {"slopes": True, "row_noise": True}),
 }
 
@@ -83,6 +85,9 @@ def problem(request: Any, toys: None) -> Problem:
     table = pa.table({n: pa.array(c, mask=rng.random(N) < 0.2) for n, c in columns.items()})
     table = table.append_column("n", [[str(N_TRIALS)] * N])
     types = {"n": "ignore", **{n: entry_of(kind) for n, kind in kinds.items()}}
+    if "in time" in request.param:
+        table = table.append_column("t", pa.array(rng.permutation(N).astype(float)))
+        types["t"] = {"type": "real", "role": "time"}
     return prepare(table, {"columns": types}, **asked)[0]
 
 
@@ -240,7 +245,8 @@ def test_a_column_of_nothing_but_missing_new_cells_is_predicted(problem: Problem
         pytest.skip("rows of a matrix without cells are known from their features alone")
     draw = swept(problem, 3).keep()
     posterior = Posterior(problem.model, problem.links, spans_of(problem.links), ((draw,),))
-    new = replace(problem, xs=tuple(np.full(3, np.nan) for _ in problem.xs))
+    new = problem.take(np.arange(3))
+    new = replace(new, xs=tuple(np.full(3, np.nan) for _ in problem.xs))
     one, two = (fold_in(posterior, new, seed=1, threads=n) for n in (1, 2))
     cells = {d: np.arange(3) for d in range(len(problem.links))}
     ends = trials_of(problem, 3)

@@ -32,7 +32,7 @@ class AutoConfig:
     mixture : chains of the mixture of normals
     bsvd : chains of the low-rank model
     forest : chains of chained extra trees; none where a column is of a type that these do not take,
-        or rows belong together
+        or rows are in groups
     linear : chains of the latent feature model with a linear part
     search : whether candidates search for the ways that forecast each column best, such as the size
         of trees' leaves; it takes half of the time of short chains
@@ -104,7 +104,10 @@ class Auto:
         return any(models[k].sees != self.sees for k in turns)
 
     def _turns(self, config: AutoConfig, grouped: bool) -> list[int]:
-        """Return the candidates of the first chains, of those that take rows as they are."""
+        """Return the candidates of the first chains, of those that take rows as they are.
+
+        grouped : whether they are in groups
+        """
         models = list(self.models.values())
         return [k for k in config.turns if not grouped or models[k].sees == self.sees]
 
@@ -115,7 +118,8 @@ class Auto:
 
     def turn(self, problem: Problem, index: int) -> int:
         """Return the place of the candidate of which a chain is."""
-        turns = self._turns(problem.config, problem.groups is not None)
+        groups = problem.groups
+        turns = self._turns(problem.config, groups is not None and groups.n > 0)
         require(len(turns) > 0, "forest", problem.config.forest, "another candidate as well")
         return int(turns[index % len(turns)])
 

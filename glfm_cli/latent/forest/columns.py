@@ -8,7 +8,7 @@ precision, so that a threshold of four bytes lies between any two that differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,23 +20,27 @@ from glfm_cli.links.link import Link
 from glfm_cli.links.observation import Counting, of_levels
 from glfm_cli.links.two_part import TwoPartLink
 
+MOST = 200  # inputs of regressions; of more there are none
 FAR = 6.0  # from the mean, in deviations of y, that an atom may be
 
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """What the columns are to trees.
+    """What the columns are to trees, and inputs of trees behind them (see `neighbours`).
 
     levels : (D,) int32, their number; 0 of numbers
     nominal : (D,) uint8, 1 of levels without an order
     atom : (D,) float64, NaN where there is none
     noise : (D,) float64, variance that the link adds to a law
+    about : (E,) int64, of inputs that are no columns, of which column alone trees ask them, -1 for
+        none. All other attributes have E numbers more where there are some
     """
 
     levels: Array
     nominal: Array
     atom: Array
     noise: Array
+    about: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @classmethod
     def of(cls, links: Sequence[Link]) -> Kinds:
@@ -57,6 +61,30 @@ class Kinds:
             np.array(atom),
             np.array(noise),
         )
+
+    @property
+    def n_columns(self) -> int:
+        """Return how many columns there are."""
+        return int(self.levels.size - self.about.size)
+
+    def not_of(self, d: int) -> Array:
+        """Return the inputs of which trees of column d do not ask."""
+        found: Array = self.n_columns + np.flatnonzero(self.about != d)
+        return found
+
+    def beside(self, like: Array, about: Array) -> Kinds:
+        """Return the same with inputs behind the columns.
+
+        like : (E,) of which column's kind each is;  about : (E,)
+        """
+        every = np.append(np.arange(self.levels.size), like)
+        atom = np.append(self.atom, np.full(like.size, np.nan))
+        return replace(self.take(every), atom=atom, about=about)
+
+    @property
+    def too_many(self) -> bool:
+        """Return whether regressions on the columns would cost more than trees."""
+        return int(np.sum(self.inputs.column < self.n_columns)) > MOST
 
     @cached_property
     def inputs(self) -> Inputs:

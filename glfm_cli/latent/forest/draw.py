@@ -12,8 +12,11 @@ from scipy.special import log_ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.far import Far
 from glfm_cli.latent.forest.intervals import Ends, draw_inside
 from glfm_cli.latent.forest.lines import Lines
+from glfm_cli.latent.forest.neighbours import Neighbours, beside
+from glfm_cli.latent.forest.series import Series
 from glfm_cli.latent.forest.trees import Trees, Whole, draw_cells, law
 from glfm_cli.latent.forest.twins import Alone, draw_group
 from glfm_cli.latent.model import Sizes, take
@@ -34,6 +37,9 @@ class ForestDraw:
     z, known : (D, n) the same of the rows at hand
     prior : members of a leaf that the column as a whole is worth
     own : (n,) int32, the row of the fit that a row is, -1 of a new one
+    is_far : (D, n) bool, which cells are forecast by `far`
+    near : of rows in time, whose cells' neighbours are inputs of trees
+    far : trees and lines of cells with far neighbours
     wholes : what `whole_of` has found, of all rows together, for the draws of some of them
     """
 
@@ -48,6 +54,9 @@ class ForestDraw:
     z: Array
     known: Array
     own: Array
+    is_far: Array
+    near: Neighbours | None = None
+    far: Far | None = None
     wholes: dict[tuple[int, str], Whole] = field(default_factory=dict)
 
     def donors_of(self, d: int, lines: Lines) -> Array:
@@ -56,7 +65,8 @@ class ForestDraw:
 
     def whole_of(self, d: int, lines: Lines) -> Whole:
         """Return column d as a whole, or what its line leaves over: the same for all rows."""
-        of = d, "cells" if lines.place[d] < 0 else "lines" if lines is self.lines else "alone"
+        which = "lines" if lines is self.lines else "alone" if lines is self.alone.lines else "far"
+        of = d, "cells" if lines.place[d] < 0 else which
         if of not in self.wholes:
             donors = np.where(self.seen[d], self.donors_of(d, lines), np.nan)
             self.wholes[of] = Whole.of(donors, self.kinds, d)
@@ -82,34 +92,55 @@ class ForestDraw:
         return np.where((own >= 0) & (self.seen[d][own] != 0), own, -1).astype(np.int32)
 
     def folded(
-        self, z: Array, own: Array, ends: Ends, sweeps: int, rng: np.random.Generator
+        self,
+        z: Array,
+        own: Array,
+        ends: Ends,
+        sweeps: int,
+        rng: np.random.Generator,
+        series: Series | None = None,
     ) -> ForestDraw:
         """Return that of other rows (D, n), NaN where missing: drawn in so many inner sweeps."""
-        missing, z = np.isnan(z), z.copy()
-        new = replace(self, z=z, known=(~missing).astype(np.uint8), own=own)
+        missing, D, z = np.isnan(z), len(z), z.copy()
+        is_far = np.zeros(z.shape, dtype=bool)
+        if self.near is not None:
+            assert series is not None
+            found = self.near.of_new(self.donors[:D], self.seen, z, own, series, self.kinds)
+            z, is_far = np.concatenate([z, found.inputs]), found.far
+        known = (~missing).astype(np.uint8)
+        new = replace(self, z=z, known=known, own=own, is_far=is_far)
         # All cells of one donor, which agree, as columns that nearly say the same must.
         donor = rng.integers(self.donors.shape[1], size=z.shape[1])
-        z[missing] = self.donors[:, donor][missing]
+        z[:D][missing] = self.donors[:D, donor][missing]
         new.sweep(ends, sweeps, rng)
         return new
 
     def sweep(self, ends: Ends, times: int, rng: np.random.Generator) -> None:
         """Draw missing cells and intervals in place, by columns, so many times."""
         places = {d: np.flatnonzero(known == 0) for d, known in enumerate(self.known)}
-        owners = {d: self.own_donor(d, at) for d, at in places.items() if at.size or d in ends}
+        drawn = [d for d, at in places.items() if at.size or d in ends]
         for _ in range(times):
-            for d, own in owners.items():
+            for d in drawn:
                 together = np.flatnonzero(self.alone.rows(d, self.known) & (self.known[d] == 0))
                 if together.size:
                     group = np.append(d, self.alone.twins[d])
                     by = self.donors, self.alone.trees, d, self.alone.lines
                     draw_group(self.z, self.kinds, d, group, together, *by, rng)
-                cells = places[d], own, self.donors_of(d, self.lines), self.trees, d
-                base = self.base(d, places[d], own, self.lines)
-                draw_cells(self.z, self.kinds, d, *cells, rng, base, float(self.middle[d]))
+                for rows, trees, lines in self.parts(d, places[d]):
+                    own = self.own_donor(d, rows)
+                    cells = rows, own, self.donors_of(d, lines), trees, d
+                    base = self.base(d, rows, own, lines)
+                    draw_cells(self.z, self.kinds, d, *cells, rng, base, float(self.middle[d]))
                 if d in ends:
                     at, low, high = ends[d]
                     self.z[d, at] = draw_inside(ForestLaw(self, at).column(d), low, high, rng)
+
+    def parts(self, d: int, rows: Array) -> list[tuple[Array, Trees, Lines]]:
+        """Return some rows with the trees and lines that forecast their cells of column d."""
+        far = self.is_far[d][rows]
+        if self.far is None or not far.any():
+            return [(rows, self.trees, self.lines)]
+        return [(rows[~far], self.trees, self.lines), (rows[far], self.far.trees, self.far.lines)]
 
     def again(self, rows: Array, rng: np.random.Generator) -> ForestDraw:
         """Return that of some rows, each missing cell drawn once more from its law, in turn.
@@ -118,7 +149,8 @@ class ForestDraw:
         of these, all are drawn from one donor before.
         """
         z, known = self.z.take(rows, axis=1), self.known.take(rows, axis=1)
-        new = replace(self, z=z, known=known, own=self.own[rows])
+        is_far = self.is_far.take(rows, axis=1)
+        new = replace(self, z=z, known=known, own=self.own[rows], is_far=is_far)
         left = known == 0
         for d in np.flatnonzero(left.any(axis=1)).tolist():
             at = np.flatnonzero(self.alone.rows(d, known) & left[d])
@@ -141,7 +173,7 @@ class ForestDraw:
         rows = np.arange(0, n, -(-n // at_most))
         total = 0.0
         of_rows = ForestLaw(self, rows)
-        for d, z in enumerate(self.z[:, rows]):
+        for d, z in enumerate(self.z[: len(self.known), rows]):
             law, known, atom = of_rows.column(d), self.known[d][rows] != 0, self.kinds.atom[d]
             if isinstance(law, Probabilities):
                 log_p = law.log_p(z)
@@ -159,7 +191,12 @@ class ForestDraw:
             "atom": np.nan_to_num(self.kinds.atom),
             "noise": self.kinds.noise,
         }
-        own = {"cells": self.donors, "seen": self.seen}
+        D = self.kinds.n_columns
+        kinds = {name: part[:D] for name, part in kinds.items()}
+        own = {"cells": self.donors[:D], "seen": self.seen}
+        if self.near is not None and self.far is not None:
+            inputs, is_far = self.donors[D:].astype(np.float32), self.is_far.astype(np.uint8)
+            own |= self.near.pack() | {"near_inputs": inputs, "near_far": is_far} | self.far.pack()
         own |= {"prior": np.array(self.prior), "middle": self.middle}
         trees = {**self.trees.pack(), **self.lines.pack(), **self.alone.pack()}
         return {**kinds, **own, **trees}
@@ -178,14 +215,22 @@ class ForestDraw:
         kinds = Kinds(levels, nominal, np.where(apart, atom, np.nan), noise)
         z = take(arrays, "cells", np.float64, (D, N))
         seen = take(arrays, "seen", np.uint8, (D, N))
+        near, far, is_far = Neighbours.unpack(arrays, D, N), None, np.zeros((D, N), dtype=bool)
+        if near is not None:
+            kinds, for_far = beside(kinds)
+            inputs = take(arrays, "near_inputs", np.float32, (kinds.about.size, N))
+            z = np.concatenate([z, inputs])
+            is_far = take(arrays, "near_far", np.uint8, (D, N)) != 0
+            far = Far.unpack(arrays, for_far, N)
         check_cells(z, kinds)
         prior = float(take(arrays, "prior", np.float64, ()))
         if np.any(seen > 1) or not prior > 0.0 or np.any(noise < 0.0):
             raise ValueError("'seen', 'prior' or 'noise' is out of range")
-        trees = Trees.unpack(arrays, D, N)
+        trees = Trees.unpack(arrays, D, N, features=len(z))
         lines, alone = Lines.unpack(arrays, kinds, N), Alone.unpack(arrays, kinds, N)
         of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
-        return cls(kinds, prior, trees, lines, alone, middle_of(arrays, D), *of_fit)
+        by = trees, lines, alone, middle_of(arrays, D)
+        return cls(kinds, prior, *by, *of_fit, is_far, near, far)
 
 
 def middle_of(arrays: Mapping[str, Array], columns: int) -> Array:
@@ -227,7 +272,11 @@ class ForestLaw:
 
     def given_all(self, d: int, rows: Array) -> CellLaw:
         """Return the law of cells of column d given all others of their rows."""
-        return self._by(d, rows, self.draw.trees, self.draw.lines)
+        draw, far = self.draw, np.flatnonzero(self.draw.is_far[d][rows])
+        found = self._by(d, rows, draw.trees, draw.lines)
+        if draw.far is None or not far.size:
+            return found
+        return _put(found, far, self._by(d, rows[far], draw.far.trees, draw.far.lines))
 
     def _by(self, d: int, rows: Array, trees: Trees, lines: Lines) -> CellLaw:
         draw = self.draw

@@ -8,8 +8,6 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 
-MOST = 200  # of more there are no regressions
-
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -38,11 +36,6 @@ class Inputs:
                 found.append((d, at, np.nan))
         column, value, atoms = np.array(found).reshape(-1, 3).T
         return cls(column.astype(np.int64), value, atoms)
-
-    @property
-    def too_many(self) -> bool:
-        """Return whether regressions on them would cost more than trees."""
-        return self.column.size > MOST
 
     def see(self, z: Array) -> Array:
         """Return the inputs (n, P) of rows whose cells are z (D, n)."""

@@ -47,7 +47,7 @@ class Lines:
     @classmethod
     def none(cls, kinds: Kinds, rows: int) -> Lines:
         """Return no lines, of a fit of so many rows."""
-        inputs, place = kinds.inputs, np.full(kinds.levels.size, -1, dtype=np.int64)
+        inputs, place = kinds.inputs, np.full(kinds.n_columns, -1, dtype=np.int64)
         weight, ends = np.zeros((0, inputs.column.size + 1)), np.zeros((0, 2))
         return cls(inputs, place, weight, ends, np.zeros((0, rows), dtype=np.float32))
 
@@ -82,7 +82,9 @@ class Lines:
             ends[k] = z[d, rows].min() - BEYOND, z[d, rows].max() + BEYOND
             if rows.size > most:
                 rows = np.sort(rng.choice(rows, most, replace=False))
-            on = ~np.isin(inputs.column, [d] if without is None else np.append(without[k], d))
+            gone = np.append(kinds.not_of(d), d)
+            gone = gone if without is None else np.append(without[k], gone)
+            on = ~np.isin(inputs.column, gone)
             x = (inputs.see(z[:, rows]) if whole is None else whole.T[:, rows].T)[:, on]
             weight[k, -1], weight[k, :-1][on], left = ridge(x, z[d, rows])
             apart.append((rows, z[d, rows] - np.clip(z[d, rows] - left, *ends[k])))
@@ -129,7 +131,7 @@ class Lines:
     @classmethod
     def unpack(cls, arrays: Mapping[str, Array], kinds: Kinds, rows: int) -> Lines:
         """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
-        inputs, D = kinds.inputs, kinds.levels.size
+        inputs, D = kinds.inputs, kinds.n_columns
         place = take(arrays, "line", np.int64, (D,))
         has = place >= 0
         n = int(has.sum())
@@ -146,7 +148,8 @@ class Lines:
 
 def may_have(kinds: Kinds) -> Array:
     """Return which columns (D,) may have a line: those of numbers alone."""
-    return (kinds.levels == 0) & np.isnan(kinds.atom) & (not kinds.inputs.too_many)
+    found: Array = (kinds.levels == 0) & np.isnan(kinds.atom) & (not kinds.too_many)
+    return found[: kinds.n_columns]
 
 
 def ridge(x: Array, y: Array) -> tuple[float, Array, Array]:

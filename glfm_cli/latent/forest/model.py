@@ -11,13 +11,16 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells, middle_of
+from glfm_cli.latent.forest.far import Far
 from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
 from glfm_cli.latent.forest.lines import STEP_ROWS, Lines, may_have
+from glfm_cli.latent.forest.neighbours import Neighbours, beside
+from glfm_cli.latent.forest.series import Series
 from glfm_cli.latent.forest.sums import with_sums
 from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled, targets
 from glfm_cli.latent.forest.twins import Alone, draw_together, twins_of
-from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
+from glfm_cli.latent.model import Kind, Pairs, Problem, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
 
 TIMED = 8  # columns by which the time of a search for all of them is told
@@ -28,7 +31,11 @@ TRACED_ROWS = 200  # at most, from which the log likelihood of a kept draw is tr
 class ForestState:
     """Where a chain stands.
 
-    z, seen : (D, N) every cell, and uint8 which of them are observed
+    z : (F, N) every cell, and inputs behind the columns that stay as they are
+    seen : (D, N) uint8, which cells are observed
+    near : of rows in time, of whose cells these inputs tell
+    is_far : (D, N) bool, which cells have far neighbours, of columns that have trees for them
+    kinds, for_far : the columns to trees of other cells, and to those of these
     ends : of the observed cells of which an interval is known; z is drawn in it
     turn, at : how often all columns to be drawn were visited, up to a limit; the next of them
     least, linear : (D,) int64 and uint8, members of a leaf at least, and whether trees are grown on
@@ -41,6 +48,7 @@ class ForestState:
     """
 
     kinds: Kinds
+    for_far: Kinds
     config: ForestConfig
     z: Array
     seen: Array
@@ -52,6 +60,8 @@ class ForestState:
     middle: Array
     twins: Sequence[Array]
     key: int
+    is_far: Array
+    near: Neighbours | None = None
     kept: ForestDraw | None = None
 
     @property
@@ -77,6 +87,7 @@ class Forest:
     kind: Kind = "gibbs"
     layouts = frozenset({"dense"})
     takes_atoms = True
+    takes_time = True
     refuses = frozenset({"binomial", "missingness: probit"})
 
     kept_beside = 4  # draws are large, and many trees of few tables are as good
@@ -106,7 +117,8 @@ class Forest:
         """Return the table with missing cells as in a draw, others donors' at random."""
         state = self.start(values, config, streams, 0)
         same = (draw.known == 0) & state.drawn
-        state.z[same], state.turn = draw.z[same], SETTLED + 1
+        cells, drawn = state.z[: len(same)], draw.z[: len(same)]
+        cells[same], state.turn = drawn[same], SETTLED + 1
         sizes = np.sort(SIZES)  # of leaves, as they were found
         if not config.least:
             state.least[:] = sizes[np.searchsorted(sizes, draw.trees.fewest, "right") - 1]
@@ -116,7 +128,7 @@ class Forest:
     def of_rows(self, draw: ForestDraw, rows: Array) -> ForestDraw:
         """Return the draw of some rows."""
         z, known = (np.ascontiguousarray(part[:, rows]) for part in (draw.z, draw.known))
-        return replace(draw, z=z, known=known, own=draw.own[rows])
+        return replace(draw, z=z, known=known, own=draw.own[rows], is_far=draw.is_far[:, rows])
 
     def step(
         self, state: ForestState, values: Values, streams: Streams, adapt: bool
@@ -139,15 +151,15 @@ class Forest:
         """
         columns, may = state.columns, may_have(state.kinds)
         some = columns[:: max(1, len(columns) // TIMED)][:TIMED]
-        z, seen, kinds, config = state.z, state.seen, state.kinds, state.config
+        z, seen, config = state.z, state.seen, state.config
         for d in some:
-            way = best_way(z, seen, kinds, d, config, streams.get(column_step(d)))
+            way = best_way(z, seen, _most(state, d), d, config, streams.get(column_step(d)))
             state.least[d], state.linear[d], state.middle[d] = way
         for k, d in enumerate(columns):
             if d not in some:
                 like = some[k % len(some)]
                 state.least[d], state.linear[d] = state.least[like], state.linear[like] and may[d]
-                state.middle[d] = 0.0 if kinds.levels[d] else state.middle[like]
+                state.middle[d] = 0.0 if state.kinds.levels[d] else state.middle[like]
         state.turn, state.kept = SETTLED + 1, None
         return len(some) / max(len(columns), 1)
 
@@ -158,19 +170,23 @@ class Forest:
     def draw(self, state: ForestState) -> ForestDraw:
         """Return the cells as they are, and trees grown for them."""
         if state.kept is None:
-            (D, N), seen, config = state.z.shape, state.seen, state.config
+            (D, N), seen, config = state.seen.shape, state.seen, state.config
             z, rng = state.z.copy(), np.random.Generator(np.random.SFC64(state.key))
             grown = config.trees_of(state.least), config.left_out, state.least, config
             lines = Lines.fit(z, seen, state.kinds, np.flatnonzero(state.linear).tolist(), rng)
             trees = grow(z, seen, state.kinds, range(D), *grown, rng, lines)
-            alone = Alone.grow(state.twins, z, seen, state.kinds, state.linear, *grown, rng)
+            alone = Alone.grow(state.twins, z, seen, state.for_far, state.linear, *grown, rng)
             told = np.array([s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)])
             trees = scaled(trees, z, seen, state.kinds, config.prior, lines, told)
+            far = None
+            if state.near is not None:
+                rest = z, seen, told, state.for_far, state.linear
+                far = Far.grow(state.near.two, *rest, *grown, rng)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
-            middle = state.middle.copy()
-            state.kept = ForestDraw(
-                state.kinds, config.prior, trees, lines, alone, middle, *of_fit
-            )
+            by, middle = (trees, lines, alone), state.middle.copy()
+            in_time = state.is_far, state.near, far
+            of = state.kinds, config.prior, *by, middle, *of_fit
+            state.kept = ForestDraw(*of, *in_time)
         return state.kept
 
     def cells_law(self, draw: ForestDraw, rows: Rows) -> ForestLaw:
@@ -193,15 +209,16 @@ class Forest:
         own = problem.of_fit
         own = np.full(z.shape[1], -1) if own is None else own
         ends = ends_of(problem.links, problem.xs)
-        return draw.folded(z, own.astype(np.int32), ends, sweeps, rng)
+        series = None if draw.near is None else _series_of(problem)
+        return draw.folded(z, own.astype(np.int32), ends, sweeps, rng, series)
 
     def join_rows(self, draws: Sequence[ForestDraw]) -> ForestDraw:
         """Return the draw of all rows, below each other."""
-        z, known, own = (
+        z, known, own, is_far = (
             np.concatenate([getattr(draw, name) for draw in draws], axis=-1)
-            for name in ("z", "known", "own")
+            for name in ("z", "known", "own", "is_far")
         )
-        return replace(draws[0], z=z, known=known, own=own)
+        return replace(draws[0], z=z, known=known, own=own, is_far=is_far)
 
     def warnings(self, state: ForestState) -> list[str]:
         """Return nothing that a user should know."""
@@ -210,7 +227,7 @@ class Forest:
     def save(self, state: ForestState) -> dict[str, Array]:
         """Return everything that the next step depends on, besides observed cells and streams."""
         return {
-            "drawn": state.z[state.drawn],
+            "drawn": state.z[: len(state.seen)][state.drawn],
             "turn": np.array(state.turn, dtype=np.int64),
             "at": np.array(state.at, dtype=np.int64),
             "way": np.stack([state.least, state.linear]),
@@ -224,12 +241,12 @@ class Forest:
         """Return the state that `save` was given; ValueError when it is none of this table."""
         state = self._empty(values, config)
         drawn = state.drawn
-        state.z[drawn] = take(arrays, "drawn", np.float64, (int(drawn.sum()),))
+        state.z[: len(drawn)][drawn] = take(arrays, "drawn", np.float64, (int(drawn.sum()),))
         check_cells(state.z, state.kinds)
         state.key = int(take(arrays, "key", np.uint64, ()))
         state.turn, state.at = (int(take(arrays, name, np.int64, ())) for name in ("turn", "at"))
-        state.least[:], state.linear[:] = _way_of(arrays, len(state.z))
-        state.middle[:] = middle_of(arrays, len(state.z))
+        state.least[:], state.linear[:] = _way_of(arrays, len(drawn))
+        state.middle[:] = middle_of(arrays, len(drawn))
         if not 0 <= state.at < max(len(state.columns), 1):
             raise ValueError("'at' is no column with cells to draw")
         if not 0 <= state.turn <= SETTLED + 1:
@@ -258,7 +275,20 @@ class Forest:
         twins = with_sums(
             twins_of(z, seen, kinds, config.together), z, seen, kinds, config.together
         )
-        return ForestState(kinds, config, z, seen, ends, 0, 0, least, linear, middle, twins, 0)
+        near, for_far, is_far = None, kinds, np.zeros(z.shape, dtype=bool)
+        if problem.groups is not None:
+            near, found = Neighbours.of(_series_of(problem), z, seen, kinds)
+            z, is_far = np.concatenate([z, found.inputs]), found.far
+            kinds, for_far = beside(kinds)
+        of = z, seen, ends, 0, 0, least, linear, middle, twins, 0, is_far, near
+        return ForestState(kinds, for_far, config, *of)
+
+
+def _series_of(problem: Problem) -> Series:
+    """Return the rows of a problem in time."""
+    assert problem.groups is not None
+    assert problem.groups.time is not None
+    return Series(problem.groups.time.astype(np.float64))
 
 
 def _way_of(arrays: Mapping[str, Array], columns: int) -> Array:
@@ -269,27 +299,40 @@ def _way_of(arrays: Mapping[str, Array], columns: int) -> Array:
     return way
 
 
+def _most(state: ForestState, d: int) -> Kinds:
+    """Return the columns as trees of most of the missing cells of column d see them."""
+    gone = state.seen[d] == 0
+    return state.for_far if 2 * (state.is_far[d] & gone).sum() > gone.sum() else state.kinds
+
+
 def _visit(state: ForestState, d: int, rng: np.random.Generator) -> None:
     """Draw the cells of column d that are drawn, by trees grown for it alone."""
-    z, seen, kinds, config, least = state.z, state.seen, state.kinds, state.config, state.least
+    z, seen, config, least = state.z, state.seen, state.config, state.least
+    kinds = _most(state, d)
     if state.turn == SETTLED:
         way = best_way(z, seen, kinds, d, config, rng)
         least[d], state.linear[d], state.middle[d] = way
     # Each the only donor of the other, two rows would hold each other at the start.
     moving = least if state.turn >= SETTLED else np.maximum(least, USUAL)
     if state.twins[d].size:
-        draw_together(z, seen, kinds, d, state.twins[d], state.linear, moving, config, rng)
+        draw_together(
+            z, seen, state.for_far, d, state.twins[d], state.linear, moving, config, rng
+        )
     middle = float(state.middle[d])
     n_trees = (TREES, LEFT_OUT) if d in state.ends else (config.trees_moving(middle), 0)
-    lines = Lines.fit(z, seen, kinds, [d] if state.linear[d] else [], rng, most=STEP_ROWS)
-    trees = grow(z, seen, kinds, [d], *n_trees, moving, config, rng, lines)
-    rows, donors = np.flatnonzero(seen[d] == 0), targets(z, d, lines).copy()
-    nobody = np.full(rows.size, -1, dtype=np.int32)
-    base = lines.forecast(d, z, rows) if state.linear[d] else None
-    draw_cells(z, kinds, d, rows, nobody, donors, trees, 0, rng, base, middle)
+    far = state.is_far[d]
+    for kinds, of in ((state.for_far, far), (state.kinds, (seen[d] == 0) & ~far)):
+        rows = np.flatnonzero(of)
+        if of is far and not rows.size:
+            continue
+        lines = Lines.fit(z, seen, kinds, [d] if state.linear[d] else [], rng, most=STEP_ROWS)
+        trees = grow(z, seen, kinds, [d], *n_trees, moving, config, rng, lines)
+        donors, nobody = targets(z, d, lines).copy(), np.full(rows.size, -1, dtype=np.int32)
+        base = lines.forecast(d, z, rows) if state.linear[d] else None
+        draw_cells(z, kinds, d, rows, nobody, donors, trees, 0, rng, base, middle)
     if d in state.ends:
         at, low, high = state.ends[d]
-        donors[rows] = np.nan
+        donors[seen[d] == 0] = np.nan
         base = z[d, at] - donors[at] if state.linear[d] else None
         found = law(z, at, at.astype(np.int32), donors, kinds, d, trees, 0, config.prior, base)
         z[d, at] = draw_inside(found, low, high, rng)

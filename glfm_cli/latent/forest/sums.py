@@ -33,7 +33,7 @@ def with_sums(
     """
     found, most_left = list(twins), (1.0 - share) / CLOSER
     numbers = np.flatnonzero((kinds.levels == 0) & np.isnan(kinds.atom) & (seen.sum(axis=1) > 0))
-    if kinds.inputs.too_many or numbers.size <= 2:
+    if kinds.too_many or numbers.size <= 2:
         return found
     rows = np.arange(0, z.shape[1], -(-z.shape[1] // ROWS))
     known = seen[np.ix_(numbers, rows)] != 0

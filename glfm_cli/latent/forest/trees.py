@@ -140,7 +140,7 @@ def grow(
 ) -> Trees:
     """Return trees of some columns, in their order.
 
-    z : (D, N) float64; every cell, missing ones as they were drawn
+    z : (F, N) float64; every cell, missing ones as they were drawn, and inputs behind the columns
     seen : (D, N) uint8; which are observed: of others no tree is grown
     n_trees : of all columns alike, or (D,)
     left_out : trees of a column that do not see a row; by these `scale` is found. Without any they
@@ -149,8 +149,8 @@ def grow(
     lines : columns that have one are forecast by what it leaves over
     without : of each column, others that are not asked about
     """
-    D, grown = z.shape[0], []
-    trees = np.broadcast_to(n_trees, D)
+    F, grown = z.shape[0], []
+    trees = np.broadcast_to(n_trees, len(seen))
     root = np.full((len(columns), int(trees.max())), -1, dtype=np.int32)
     seed = rng.integers(2**64, size=len(columns), dtype=np.uint64)
     within, n_nodes, n_members = np.ones(len(columns)), 0, 0
@@ -163,8 +163,9 @@ def grow(
             donors = np.sort(rng.choice(donors, config.rows, replace=False))
         n_levels = int(kinds.levels[d]) if kinds.nominal[d] else 0
         fewest, T = int(least[d]), int(trees[d])
-        gone = [d] if without is None else np.append(without[k], d)
-        others = np.delete(np.arange(D, dtype=np.int32), gone)
+        gone = np.append(kinds.not_of(d), d)
+        gone = gone if without is None else np.append(without[k], gone)
+        others = np.delete(np.arange(F, dtype=np.int32), gone)
         most = T * (2 * (donors.size // fewest) + 3)
         feature, child = (np.empty(most, dtype=np.int32) for _ in range(2))
         threshold = np.empty(most, dtype=np.float32)
@@ -323,9 +324,9 @@ def scaled(
     mean, y - its mean = slope (forecast - its mean) + error, least squares with a normal prior;
     and the variance of a law is what the error's is, less that between the means of draws.
     """
-    slope, scale = np.ones(len(z)), np.ones(len(z))
+    slope, scale = np.ones(len(seen)), np.ones(len(seen))
     count, of = trees.count, seen != 0 if told is None else told
-    for d in np.flatnonzero((kinds.levels == 0) & (of.sum(axis=1) >= FEWEST)).tolist():
+    for d in np.flatnonzero((kinds.levels[: len(of)] == 0) & (of.sum(axis=1) >= FEWEST)).tolist():
         rows = np.flatnonzero(of[d] & (z[d] != kinds.atom[d]))
         y = targets(z, d, lines)
         donors = np.where(seen[d], y, np.nan)

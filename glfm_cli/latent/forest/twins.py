@@ -36,7 +36,7 @@ def twins_of(z: Array, seen: Array, kinds: Kinds, share: float) -> list[Array]:
     Of a column of levels what they explain is corrected for how many there are.
     """
     D, inputs = len(z), kinds.inputs
-    if inputs.too_many:
+    if kinds.too_many:
         return [NOBODY] * D
     rows = np.arange(0, z.shape[1], -(-z.shape[1] // ROWS))
     there = seen[:, rows][inputs.column].T.astype(np.float64)
@@ -112,7 +112,7 @@ class Alone:
     @classmethod
     def none(cls, kinds: Kinds) -> Alone:
         """Return those of no column."""
-        D = kinds.levels.size
+        D = kinds.n_columns
         root, seed = np.full((D, 1), -1, dtype=np.int32), np.zeros(D, dtype=np.uint64)
         nodes = (np.empty(0, dtype=kind) for kind in (np.int32, np.float32, np.int32, np.int32))
         trees = Trees(1, root, seed, *(np.ones(D) for _ in range(3)), *nodes)
@@ -139,12 +139,12 @@ class Alone:
         own = {name[6:]: part for name, part in arrays.items() if name.startswith("alone_")}
         if "twins" not in arrays and not own:
             return cls.none(kinds)
-        D = kinds.levels.size
+        D = kinds.n_columns
         pairs = take(arrays, "twins", np.int32, (None, 2))
         if np.any(pairs < 0) or np.any(pairs >= D) or np.any(pairs[:, 0] == pairs[:, 1]):
             raise ValueError("'twins' are no columns")
         twins = [pairs[pairs[:, 0] == d, 1].astype(np.intp) for d in range(D)]
-        trees = Trees.unpack(own, D, rows)
+        trees = Trees.unpack(own, D, rows, features=kinds.levels.size)
         return cls(twins, trees, Lines.unpack(own, kinds, rows))
 
 

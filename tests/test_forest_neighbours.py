@@ -1,0 +1,195 @@
+"""Neighbours in time as inputs of trees: which they are, what they say, and what it is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import impute
+from glfm_cli.arrays import Array
+from glfm_cli.completion import prepare
+from glfm_cli.errors import UsageError
+from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.neighbours import Neighbours, beside, together
+from glfm_cli.latent.forest.series import NONE, Series
+from glfm_cli.latent.model import Problem
+
+N = 60
+KINDS = Kinds(  # two numbers, and three levels
+    np.array([0, 0, 3], np.int32), np.array([0, 0, 1], np.uint8), np.full(3, np.nan), np.zeros(3)
+)
+
+
+def cells(seed: int) -> tuple[Series, Array, Array]:
+    """Return rows in time, and three columns with single missing cells and two gaps."""
+    rng = np.random.default_rng(seed)
+    time = rng.permutation(N).astype(float)
+    y = rng.normal(size=(2, N)).cumsum(axis=1)[:, time.astype(int)]
+    z = np.vstack([y, rng.integers(3, size=N)]).astype(np.float32).astype(float)
+    seen = (rng.random((3, N)) < 0.75).astype(np.uint8)
+    seen[:, (time > 20) & (time < 28)] = 0
+    return Series(time), z, seen
+
+
+def brute(time: Array, seen: Array, n: int, least: Array) -> list[tuple[int, int]]:
+    """Return the neighbours of row n before and after, and how many rows away they are."""
+    order, found = np.argsort(time), []
+    place = int(np.flatnonzero(order == n)[0])
+    for way, least_of in ((-1, least[0]), (1, least[1])):
+        k = place + way * int(least_of)
+        while 0 <= k < order.size and not seen[order[k]]:
+            k += way
+        there = 0 <= k < order.size
+        found.append((int(order[k]), abs(k - place)) if there else (-1, NONE))
+    return found
+
+
+def test_neighbours_are_the_nearest_observed_cells_at_least_so_far_away(seed: int) -> None:
+    series, _, seen = cells(seed)
+    there = seen[0] != 0
+    least = np.random.default_rng(seed).integers(1, 9, size=(2, N))
+    least[0, :3] = NONE
+    found = series.neighbours(there, least)
+    for n in range(N):
+        expected = brute(series.time, there, n, least[:, n])
+        assert list(zip(found.at[:, n], found.rows[:, n], strict=True)) == expected
+
+
+def test_neighbours_say_what_an_autoregression_with_noise_says() -> None:
+    reach, share, middle = shape = np.array([3.0, 0.8, 1.5])
+    y, away = np.array([2.0, -1.0]), np.array([[1.0], [2.5]])
+    inside = share * np.exp(-3.5 / reach)
+    with_cell = share * np.exp(-away[:, 0] / reach)
+    weight = np.linalg.solve(np.array([[1.0, inside], [inside, 1.0]]), with_cell)
+    expected = middle + weight @ (y - middle)
+    assert together(y, np.array([[0], [1]]), away, shape)[0] == pytest.approx(expected)
+    before = middle + with_cell[0] * (y[0] - middle)
+    assert together(y, np.array([[0], [-1]]), away, shape)[0] == pytest.approx(before)
+
+
+def test_no_cell_is_told_of_itself(seed: int) -> None:
+    series, z, seen = cells(seed)
+    for d in range(2):
+        n = int(np.flatnonzero(seen[d])[5])
+        near, found = Neighbours.of(series, z, seen, KINDS)
+        moved = z.copy()
+        moved[d, n] += 50.0
+        _, again = Neighbours.of(series, moved, seen, KINDS)
+        kinds, for_far = beside(KINDS)
+        own = np.flatnonzero((kinds.about == d) | (for_far.about == d))
+        before_after = own[[1, 2, 4, 5]]  # the others also depend on ranges
+        assert np.array_equal(found.inputs[before_after, n], again.inputs[before_after, n])
+        assert not np.array_equal(found.inputs[before_after], again.inputs[before_after])
+        assert near.two[d]
+
+
+def test_an_observed_cell_borrows_the_distances_of_a_missing_one(seed: int) -> None:
+    series, _, seen = cells(seed)
+    there = seen[0] != 0
+    steps = np.array([[4], [7]])
+    near = series.borrowed(there, steps, np.random.default_rng(seed))
+    for n in np.flatnonzero(there):
+        assert near[:, n].tolist() == [at for at, _ in brute(series.time, there, n, steps[:, 0])]
+    for n in np.flatnonzero(~there):
+        assert near[:, n].tolist() == [at for at, _ in brute(series.time, there, n, [1, 1])]
+
+
+def test_a_new_row_is_told_what_it_would_be_told_in_the_fit(seed: int) -> None:
+    series, z, seen = cells(seed)
+    near, found = Neighbours.of(series, z, seen, KINDS)
+    rows = np.flatnonzero(~seen[0].astype(bool))
+    new = np.where(seen[:, rows] != 0, z[:, rows], np.nan)
+    told = near.of_new(z, seen, new, rows, Series(series.time[rows]), KINDS)
+    kinds, _ = beside(KINDS)
+    of_first = np.flatnonzero(kinds.about == 0)
+    far = of_first + kinds.about.size // 2
+    of_near = ~found.far[0, rows]
+    assert np.array_equal(told.far[0], found.far[0, rows])
+    for inputs, which in ((of_first, of_near), (far, ~of_near)):
+        expected = found.inputs[np.ix_(inputs, rows[which])]
+        assert np.array_equal(told.inputs[np.ix_(inputs, np.flatnonzero(which))], expected)
+
+
+def test_trees_ask_of_no_other_columns_neighbours() -> None:
+    near, far = beside(KINDS)
+    D, E = 3, 2 * (3 + 3 + 2)
+    for kinds, own in ((near, [3, 4, 5]), (far, [11, 12, 13])):
+        assert kinds.n_columns == D
+        assert sorted([*kinds.not_of(0), *own]) == list(range(D, D + E))
+    assert near.levels[[3, 9, 10]].tolist() == [0, 3, 3]
+
+
+def table_in_time(seed: int, n: int = 240) -> tuple[pa.Table, Array, Array]:
+    """Return a series that jumps with the hour and drifts slowly, and which cells are missing."""
+    rng = np.random.default_rng(seed)
+    hour = np.arange(n) % 12
+    jump = 3.0 * rng.permutation(12)[hour] / 4.0
+    drift = np.cumsum(rng.normal(scale=0.5, size=n))
+    y = jump + drift + 0.1 * rng.normal(size=n)
+    gone = rng.random(n) < 0.15
+    for start in (50, 120, 190):
+        gone[start : start + 9] = True
+    other = (y + rng.normal(size=n)).round(3)
+    columns = {"t": np.arange(n), "hour": [f"h{h}" for h in hour], "other": other}
+    return pa.table({**columns, "y": pa.array(y, mask=gone)}), y, gone
+
+
+TYPES = {"hour": "categorical", "other": "real", "y": "real"}
+IN_TIME = {"columns": {"t": {"type": "real", "role": "time"}, **TYPES}}
+SHORT = {"warmup": 20, "draws": 30, "seed": 0}
+
+
+def error(table: pa.Table, y: Array, gone: Array, types: object, model: str) -> float:
+    done = impute(table, types, model=model, chains=3, **SHORT)
+    found = done.table.column("y").to_numpy()
+    return float(np.sqrt(np.mean((found[gone] - y[gone]) ** 2)) / y.std())
+
+
+def test_neighbours_help_trees(seed: int) -> None:
+    table, y, gone = table_in_time(seed)
+    without = error(table, y, gone, {"columns": {"t": "real", **TYPES}}, "forest")
+    with_role = error(table, y, gone, IN_TIME, "forest")
+    assert with_role < 0.9 * without
+
+
+def candidate(problem: Problem, chain: int) -> str:
+    """Return the model of which a chain of `auto` is."""
+    assert isinstance(problem.model, Candidates)
+    return problem.model.candidates[problem.model.turn(problem, chain)]
+
+
+def test_trees_take_part_in_time_and_not_in_groups() -> None:
+    table, _, _ = table_in_time(0, 60)
+    problem, _, _ = prepare(table, IN_TIME)
+    assert problem.model.name == "auto"
+    assert [candidate(problem, k) for k in range(7)].count("forest") == 3
+    table = table.append_column("g", [["a", "b"] * 30])
+    grouped = {"columns": {**IN_TIME["columns"], "g": "group"}}
+    assert prepare(table, grouped)[0].model.name == "glfm"
+    problem, _, _ = prepare(table, grouped, model="auto")
+    assert {candidate(problem, k) for k in range(7)} == {"glfm", "linear"}
+    with pytest.raises(UsageError, match="takes no columns of role group"):
+        prepare(table, grouped, model="forest")
+
+
+def test_a_saved_fit_completes_later_rows(tmp_path: Path) -> None:
+    table, _, _ = table_in_time(1, 120)
+    fit = tmp_path / "a.glfm"
+    impute(table.slice(0, 90), IN_TIME, model="forest", chains=2, save=fit, **SHORT)
+    one, two = (impute(table.slice(90), fit=fit, seed=3, threads=k).table for k in (1, 2))
+    assert one.equals(two)
+    known = table.slice(90).column("y")
+    assert all(a == b for a, b in zip(known, one.column("y"), strict=True) if a.is_valid)
+
+
+def test_a_resumed_run_is_the_run_that_was_not_interrupted(tmp_path: Path) -> None:
+    table, _, _ = table_in_time(2, 90)
+    how = {"model": "forest", "chains": 2, "warmup": 8, "seed": 0}
+    whole = impute(table, IN_TIME, draws=24, save=tmp_path / "whole.glfm", **how)
+    impute(table, IN_TIME, draws=12, save=tmp_path / "half.glfm", **how)
+    resumed = impute(table, resume=tmp_path / "half.glfm", draws=24)
+    assert resumed.table.equals(whole.table)
