@@ -1560,6 +1560,12 @@ MUTANTS = {
         "cells[d][wrong & free[d]] *= 1.0",
         "tests/test_equations_far.py",
     ),
+    "small whole numbers that follow from large ones": Mutant(
+        "inference/equations.py",
+        "apart <= slack + HELD * np.abs(result)",
+        "apart < np.inf",
+        "tests/test_equations_whole.py",
+    ),
     "draws that cannot follow, kept": Mutant(
         "completion/dependent.py",
         "range(TRIES if self.equations else 0)",

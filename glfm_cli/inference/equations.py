@@ -11,8 +11,11 @@ as it is and of M - 1 more, drawn from p(x_i), one is chosen in proportion to p(
 for the x_j that follows [Tjelmeland 2004]. A value with a probability of its own is one that p(x_i)
 may give. Which cell of a formula follows at first is chosen in the same proportion. Rows where no
 cell alone makes the equation hold start nearer to 0; theirs lie evenly between what x_j leaves, and
-are weighed by p(x_i), too. Equations are visited from the outside in: a result that was drawn is
-known to its own parts. Cost: O(k^2 M) densities a row.
+are weighed by p(x_i), too. Where all x that are not known are whole numbers, a formula holds but
+for rounding: no population and income per head need multiply to the known product. There x_j is
+rounded, and the equation kept as near as half a unit of the finest of these numbers leaves it.
+Equations are visited from the outside in: a result that was drawn is known to its own parts. Cost:
+O(k^2 M) densities a row.
 
 Where the result is missing, too, it follows (following.py).
 """
@@ -122,7 +125,11 @@ class Equations(Possible):
             named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
             apart = np.abs(one.formula.evaluate(named) - cells[one.d])
             size = sum(np.abs(cells[d]) for d in (one.d, *one.of))
-            wrong = apart > HELD * (np.abs(cells[one.d]) + HELD * size)
+            slack = HELD * (np.abs(cells[one.d]) + HELD * size)
+            if (whole := self._whole_rows(one, free)).any():
+                rounded = np.nanmax(self._half_units(one, named, free), axis=0, initial=0.0)
+                slack = np.where(whole, np.fmax(slack, rounded), slack)
+            wrong = apart > slack
             wrong &= np.any([free[d] for d in one.of], axis=0)
             if not number:
                 hard, before = wrong, {d: cells[d].copy() for d in one.of}
@@ -152,14 +159,15 @@ class Equations(Possible):
         best, value = np.full((2, cells[one.d].size), -np.inf)
         follows = np.full(best.size, -1)
         for j in one.of:
-            at = np.flatnonzero(free[j])
-            if not at.size or not self._can_follow(one, j):
+            at = np.flatnonzero(self._rows_following(one, j, free))
+            if not at.size:
                 continue
             named = {n: drawn[d][at] for n, d in zip(one.formula.names, one.of, strict=True)}
             name = self.columns[j].column.name
-            y = one.formula.solve(name, cells[one.d][at], named)
-            assert y is not None
+            y = self.follow(one, j, cells[one.d][at], named)
             good = self.allowed(j, at, y[:, None], {**cells, **drawn}, ends)[:, 0]
+            here = {d: own[at] for d, own in free.items()}
+            good &= self.holds(one, j, cells[one.d][at], named | {name: y}, here)
             law, params = block.law.column(j, at), block.draw.params[j]
             with np.errstate(all="ignore"):
                 weight = self.links[j].log_density(y, law, params)
@@ -185,27 +193,68 @@ class Equations(Possible):
         """Redraw the free cells of one equation, in place."""
         moves = []
         for i, j in permutations(one.of, 2):
-            at = np.flatnonzero(free[i] & free[j])
-            if at.size and self._can_move(one, i, j):
+            rows = free[j] if one.is_sum else self._rows_following(one, j, free)
+            at = np.flatnonzero(free[i] & rows)
+            if at.size and all(self.columns[d].trials is None for d in (i, j)):
                 laws = block.law.column(i, at), block.law.column(j, at)
-                moves.append(_Move(self, one, (i, j), at, laws, block.draw.params, hard[at]))
+                here = {d: own[at] for d, own in free.items()}
+                moves.append(_Move(self, one, (i, j), at, laws, block.draw.params, hard[at], here))
         for _ in range(ROUNDS):
             for number in rng.permutation(len(moves)):
                 moves[number].make(cells, ends, rng)
 
-    def _can_move(self, one: Relation, i: int, j: int) -> bool:
-        """Return whether j may follow i: whole numbers do in sums alone, successes nowhere."""
-        if any(self.columns[d].trials is not None for d in (i, j)):
-            return False
-        return one.is_sum or self._can_follow(one, j)
+    def _rows_following(self, one: Relation, j: int, free: Mapping[int, Array]) -> Array:
+        """Return the rows (n,) in which a formula that is no sum is solved for j.
 
-    def _can_follow(self, one: Relation, j: int) -> bool:
-        """Return whether a formula that is no sum can be solved for j, a number."""
-        if self.columns[j].trials is not None:
-            return False
-        name, x = self.columns[j].column.name, {n: np.ones(1) for n in one.formula.names}
-        can = one.formula.solve(name, np.ones(1), x) is not None
-        return can and not self.columns[j].column.integral
+        For a whole number where all free cells are; for successes nowhere.
+        """
+        column, x = self.columns[j], {name: np.ones(1) for name in one.formula.names}
+        can = one.formula.solve(column.column.name, np.ones(1), x) is not None
+        if column.trials is not None or not can:
+            return np.zeros_like(free[j])
+        return free[j] & self._whole_rows(one, free) if column.column.integral else free[j]
+
+    def _whole_rows(self, one: Relation, free: Mapping[int, Array]) -> Array:
+        """Return the rows (n,) of a formula that is no sum in which all free cells are whole."""
+        some = np.any([free[d] for d in one.of], axis=0)
+        if one.is_sum:
+            return np.zeros_like(some)
+        real = [free[d] for d in one.of if not self.columns[d].column.integral]
+        return some & ~np.any(real, axis=0) if real else some
+
+    def _half_units(
+        self, one: Relation, named: Mapping[str, Array], free: Mapping[int, Array]
+    ) -> Array:
+        """Return what half a unit of each whole number changes (k, ...), NaN where not free."""
+        found = [np.full_like(named[one.formula.names[0]], np.nan)]
+        for name, d in zip(one.formula.names, one.of, strict=True):
+            if self.columns[d].column.integral:
+                ends = (one.formula.evaluate({**named, name: named[name] + s}) for s in (-0.5, 0.5))
+                low, high = ends
+                found.append(np.where(free[d], 0.5 * np.abs(high - low), np.nan))
+        return np.stack(np.broadcast_arrays(*found))
+
+    def follow(self, one: Relation, j: int, result: Array, named: Mapping[str, Array]) -> Array:
+        """Return the cells of j that a result leaves, whole numbers rounded."""
+        solved = one.formula.solve(self.columns[j].column.name, result, dict(named))
+        assert solved is not None
+        return np.rint(solved) if self.columns[j].column.integral else solved
+
+    def holds(
+        self,
+        one: Relation,
+        j: int,
+        result: Array,
+        named: Mapping[str, Array],
+        free: Mapping[int, Array],
+    ) -> Array:
+        """Return whether a formula holds beside a whole number that follows, but for rounding."""
+        if not self.columns[j].column.integral or one.is_sum:
+            return np.ones(np.broadcast_shapes(*(x.shape for x in named.values())), dtype=bool)
+        slack = np.nanmin(self._half_units(one, named, free), axis=0, initial=np.inf)
+        apart = np.abs(one.formula.evaluate(named) - result)
+        good: Array = apart <= slack + HELD * np.abs(result)
+        return good
 
 
 class _Move:
@@ -220,8 +269,10 @@ class _Move:
         laws: tuple[CellLaw, CellLaw],
         params: Sequence[Params],
         hard: Array,
+        free: Mapping[int, Array],
     ) -> None:
         self.of, self.one, self.at = of, one, at
+        self.free = {d: own[:, None] for d, own in free.items()}
         self.i, self.j = pair
         self.every = np.repeat(np.arange(at.size), CANDIDATES)
         self.own, self.other = laws[0].take(self.every), laws[1].take(self.every)
@@ -254,7 +305,9 @@ class _Move:
             weight.ravel()[far] += own
             if not self.one.is_sum:
                 name = of.columns[self.j].column.name
-                weight -= _log_slope(self.one, name, self._named(x, cells) | {name: y})
+                named = self._named(x, cells) | {name: y}
+                weight -= _log_slope(self.one, name, named)
+                good &= of.holds(self.one, self.j, cells[self.one.d][at][:, None], named, self.free)
         weight = np.where(good & ~np.isnan(weight), weight, -np.inf)
         # The largest of log weights with Gumbel noise is each one with its probability.
         chosen = np.argmax(weight + rng.gumbel(size=shape), axis=1)
@@ -297,11 +350,9 @@ class _Move:
         if self.one.is_sum:
             total: Array = (cells[self.i][at] + cells[self.j][at])[:, None] - x
             return total
-        name = self.of.columns[self.j].column.name
         result = cells[self.one.d][at][:, None]
-        solved = self.one.formula.solve(name, result, self._named(x, cells))
-        assert solved is not None
-        return np.broadcast_to(solved, x.shape).copy()
+        y = self.of.follow(self.one, self.j, result, self._named(x, cells))
+        return np.broadcast_to(y, x.shape).copy()
 
     def _named(self, x: Array, cells: Mapping[int, Array]) -> dict[str, Array]:
         named = zip(self.one.formula.names, self.one.of, strict=True)
