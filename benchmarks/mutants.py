@@ -89,15 +89,15 @@ MUTANTS = {
         "links/positive.py", "BEYOND = 1.0", "BEYOND = 3.0", "tests/test_beyond.py"
     ),
     "values seen by logarithms stay below the largest": Mutant(
-        "links/positive.py", "sample.max(keepdims=True)) + BEYOND",
-        "sample.max(keepdims=True)) - BEYOND", MARGINS
+        "links/positive.py", "to_latent(largest) + BEYOND",
+        "to_latent(largest) - BEYOND", MARGINS
     ),
     "values seen by logarithms may be above their reach": Mutant(
         "links/positive.py", "x = np.minimum(super().value(y), self.reach)",
         "x = super().value(y)", MARGINS
     ),
     "cells above a limit stay near the largest known value": Mutant(
-        "links/positive.py", "reach=np.inf if encoded.ends is not None else ", "reach=", MARGINS
+        "links/positive.py", "if np.isinf(largest).any():", "if False:", MARGINS
     ),
     "a law without width on the grid has no sd": Mutant(
         "links/averages.py", "vary = (before > 0.0) & (after > 0.0)", "vary = before > 0.0",

@@ -343,6 +343,19 @@ def test_values_known_to_lie_above_limits_have_no_such_end() -> None:
     assert link.reach == np.inf
 
 
+@pytest.mark.parametrize("upper", [0.5, 5e3])
+def test_values_below_a_limit_or_in_a_band_have_it(upper: float) -> None:
+    """What a few draws put far above all cells would be all of a mean."""
+    ends = np.full((LOG_NORMAL.size, 2), np.nan)
+    ends[-50:] = 0.0, upper
+    x = np.append(LOG_NORMAL[:-50], np.full(50, np.nan))
+    seen, column = ~np.isnan(x), Column("c", type=POSITIVE, transform=Transform.LOG)
+    link: Any = make_link(EncodedColumn(column, 0, x, seen, ~seen, (), ends=ends), LinkConfig())
+    largest = max(LOG_NORMAL[:-50].max(), upper)
+    assert largest < link.reach < 100.0 * largest
+    np.testing.assert_allclose(link.expected(normal(np.full(3, 9.0), 0.1), {}), link.reach, 1e-4)
+
+
 def test_paper_constants_leave_the_scale_at_one(seed: int) -> None:
     x = sample_of(POSITIVE, seed)[30:]
     scaled = link_of(x, POSITIVE, transform=Transform.NONE)

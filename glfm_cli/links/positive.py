@@ -48,11 +48,19 @@ def softplus_scale(x: Array) -> float:
     return 0.5 * mean_sd(x)[1] or min(float(x[0]), LARGEST_CONSTANT) / float(np.log(2.0)) or 1.0
 
 
-def reach_of(margin: Margin, sample: Array) -> float:
-    """Return the largest value to put in, given the observed ones; infinite but for logarithms."""
+def reach_of(margin: Margin, sample: Array, ends: Array | None = None) -> float:
+    """Return the largest value to put in, given the observed ones; infinite but for logarithms.
+
+    ends : (N, 2) between which cells are known to lie, NaN for others; infinite if one has no end
+    """
     if not (isinstance(margin, Smooth) and isinstance(margin.shape, Log) and sample.size):
         return np.inf
-    return float(margin.to_value(margin.to_latent(sample.max(keepdims=True)) + BEYOND)[0])
+    largest = sample.max(keepdims=True)
+    if ends is not None:
+        largest = np.fmax(largest, np.nanmax(ends[:, 1], initial=0.0))
+    if np.isinf(largest).any():
+        return np.inf
+    return float(margin.to_value(margin.to_latent(largest) + BEYOND)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +115,7 @@ class PositiveLink(RealLink):
             noise=config.link_noise,
             smallest=smallest,
             cut=float(margin.to_latent(np.array(smallest))) if n_zeros else -np.inf,
-            reach=np.inf if encoded.ends is not None else reach_of(margin, sample),
+            reach=reach_of(margin, sample, encoded.ends),
         )
 
     @classmethod
