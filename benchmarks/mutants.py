@@ -241,7 +241,10 @@ MUTANTS = {
         "guess/skips.py", "asked = (hits > 0) | (rows == 0)", "asked = hits == rows", SURVEYS
     ),
     "a question that chance left out": Mutant(
-        "guess/skips.py", "** n < CHANCE", "< 1.0", SURVEYS
+        "guess/skips.py", "np.log(missing) + choices < np.log(CHANCE)", "0 < 1", SURVEYS
+    ),
+    "levels of few rows that chance left out": Mutant(
+        "guess/skips.py", "(missing) + choices <", "(missing) <", SURVEYS
     ),
     "pseudo-observations of trials weigh as one": Mutant(
         "latent/bsvd/matrix.py", "1.0 / (noise + self.own)", "1.0 / (noise + 1.0)", EXTRA

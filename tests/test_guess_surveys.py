@@ -177,6 +177,18 @@ def test_cells_missing_by_chance_or_in_part_of_a_level_are_no_question() -> None
     assert f"all {never} rows" in skips({"works": few, "once": once})["once"]
 
 
+def test_of_many_levels_of_few_rows_some_have_no_value_by_chance() -> None:
+    rng = np.random.default_rng(5)
+    wells = [f"{row}{c:02d}" for row in "ABCDEFGH" for c in range(1, 13)] * 4
+    kinds = ["standard" if int(well[1:]) < 3 else "sample" for well in wells]
+    columns: dict[str, list[str | None]] = {"well": [*wells], "kind": [*kinds]}
+    columns["flag"] = ["edge" if u < 0.1 else "clot" if u < 0.2 else None for u in rng.random(384)]
+    columns["nominal"] = [str(i % 8) if k == "standard" else None for i, k in enumerate(kinds)]
+    found = skips(columns)
+    assert sorted(found) == ["nominal"]
+    assert found["nominal"].endswith('only_if: kind == "standard"')  # rather than 16 wells
+
+
 @pytest.mark.parametrize("code", ["-7", "-9", "97", "99", "-99", "999"])
 @pytest.mark.parametrize("kind", ["words", "dates", "german dates"])
 def test_a_code_among_words_or_dates_is_no_level(code: str, kind: str) -> None:

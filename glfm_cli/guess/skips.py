@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
@@ -59,11 +60,11 @@ def skipped(there: NDArray[np.bool_], filters: Sequence[Filter]) -> str | None:
         n, asked = _not_asked(there[::step], one.rows[::step], len(one.levels))
         if n and step > 1:
             n, asked = _not_asked(there, one.rows, len(one.levels))
-        if n:
-            found.append((n, -place, asked))
+        if n:  # of filters that say as much the one of fewest levels
+            found.append((n, -len(one.levels), -place, asked))
     if not found:
         return None
-    n, place, asked = max(found, key=lambda one: one[:2])
+    n, _, place, asked = max(found, key=lambda one: one[:3])
     one = filters[-place]
     kept = [level for level, yes in zip(one.levels, asked, strict=True) if yes]
     gone = [level for level, yes in zip(one.levels, asked, strict=True) if not yes]
@@ -108,8 +109,13 @@ def _not_asked(
     )
     asked = (hits > 0) | (rows == 0)
     n, rest = int(rows[~asked].sum()), int(rows[asked].sum())
-    clear = n >= LEAST_ROWS and rest > 0 and (1.0 - hits.sum() / rest) ** n < CHANCE
-    return n if clear else 0, asked
+    if n < LEAST_ROWS or rest == 0:
+        return 0, asked
+    # Of many levels of few rows chance leaves some without a value: any so many might be these.
+    empty, others = int((~asked).sum()), int(asked.sum())
+    choices = lgamma(empty + others + 1) - lgamma(empty + 1) - lgamma(others + 1)
+    missing = max(1.0 - hits.sum() / rest, np.finfo(float).tiny)
+    return n if n * np.log(missing) + choices < np.log(CHANCE) else 0, asked
 
 
 def _condition(one: Filter, kept: Sequence[str], gone: Sequence[str]) -> str:
