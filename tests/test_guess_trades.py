@@ -28,6 +28,17 @@ def test_codes_of_grades_in_a_row_are_in_order() -> None:
     assert guessed("grade", mixed)[0].type is ColumnType.CATEGORICAL
 
 
+@pytest.mark.parametrize("name", ["Energy class", "energy_label", "Energieklasse", "DPE"])
+def test_classes_of_energy_are_in_order(name: str) -> None:
+    classes = ("A++", "A+", "A", "B", "C", "D", "E")
+    column, reason = guessed(name, repeat(*classes[::-1]))
+    assert (column.type, column.levels) == (ColumnType.ORDINAL, classes), reason
+    marks = ("A", "A-", "B+", "B", "B-", "C+", "D")
+    assert guessed("grade", repeat(*sorted(marks)))[0].levels == marks
+    assert guessed("blood", repeat("A+", "A-", "B+", "B-"))[0].type is ColumnType.CATEGORICAL
+    assert guessed("class", repeat(*"ABCD"))[0].type is ColumnType.CATEGORICAL
+
+
 def test_ratings_of_performance_are_a_scale() -> None:
     steps = ("Unsatisfactory", "Needs improvement", "Meets expectations", "Exceeds expectations")
     column, reason = guessed("Review", repeat(*steps[::-1], "Not rated"))

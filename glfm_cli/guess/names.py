@@ -39,8 +39,10 @@ _FLAG = words("flag flags bitflag bitflags bitmask bitmasks qaflag qcflag qcflag
 _SCALE = words(
     """score scale grade stage rating rate level likert satisfaction agreement severity rank quality
     education degree health importance frequency item q star stars point ecog nyha asa karnofsky
-    epc"""
+    epc dpe energieklasse energieeffizienzklasse effizienzklasse"""
 )
+_ENERGY = words("energy energetic energie énergie energetica energética")
+_CLASS = words("class label band klasse classe clase")
 _REMARK = words(
     """remark remarks comment comments note notes bemerkung bemerkungen kommentar kommentare
     anmerkung anmerkungen remarque remarques commentaire commentaires observaciones comentario
@@ -83,6 +85,11 @@ def parts(name: str) -> set[str]:
     """Return the words of a name: `patientID`, `patient_id` and `Patient Id` are patient, id."""
     split = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     return {part for part in re.split(r"[\W\d_]+", split.casefold()) if part}
+
+
+def is_scale(name: str) -> bool:
+    """Return whether a name is that of a scale, as of grades or classes of energy."""
+    return _has(_SCALE, name) or (_has(_ENERGY, name) and _has(_CLASS, name))
 
 
 def is_id(name: str) -> bool:
@@ -148,7 +155,6 @@ def is_code(name: str) -> bool:
 
 is_flag = partial(_has, _FLAG)
 is_numbered_code = partial(_has, _NUMBERED_CODE)
-is_scale = partial(_has, _SCALE)
 is_remark = partial(_has, _REMARK)
 is_banded = partial(_has, _BANDED)
 is_share = partial(_has, _SHARE)

@@ -104,12 +104,13 @@ def are_seasons(words: Iterable[str]) -> bool:
 def coded_order(words: Iterable[str]) -> tuple[str, ...] | None:
     """Return codes of grades in their order, G1 to G9 or A to G, None unless they are in a row.
 
-    One may be left out, as F is of some grades.
+    One may be left out, as F is of some grades. A++ and A+ stand before A, A- behind it.
     """
     parted = sorted((len(word), word) for word in words)
     found = [word for _, word in parted]
-    if all(re.fullmatch("[A-Z]", word) for word in found):
-        keys = [ord(word) - ord("A") for word in found]
+    if all(re.fullmatch(r"[A-Z](\+{0,4}|-)", word) for word in found):
+        found.sort(key=lambda word: (word[0], word.count("-") - word.count("+")))
+        keys = sorted({ord(word[0]) - ord("A") for word in found})
     elif all(re.fullmatch(r"[A-Za-z]+[ -]?\d{1,2}", word) for word in found):
         if len({word.rstrip("0123456789") for word in found}) > 1:
             return None
