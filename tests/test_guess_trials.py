@@ -68,6 +68,16 @@ def test_numbers_of_sites_are_codes(name: str) -> None:
     assert column.type is ColumnType.CATEGORICAL
 
 
+@pytest.mark.parametrize(("rows", "code"), [(10, False), (4, True)])
+def test_an_arm_without_a_dose_is_one(rows: int, code: bool) -> None:
+    arms = [f"{50 * 2 ** (i % 3)} mg" for i in range(N)]
+    arms[:rows] = ["Placebo"] * rows
+    (column,) = guess_schema(pa.table({"Arm": arms})).schema.columns
+    assert column.type is ColumnType.CATEGORICAL
+    assert ("Placebo" in column.levels) is not code
+    assert (MissingCode("Placebo", impute=False) in column.missing) is code
+
+
 @pytest.mark.parametrize(("word", "below"), [("<LLOQ", True), ("BLQ", True), (".A", False)])
 def test_of_words_below_a_limit_the_reason_says_what_to_write(word: str, below: bool) -> None:
     cells = [word if i % 9 == 0 else f"{i % 40 + i / 200}" for i in range(N)]

@@ -19,7 +19,7 @@ from glfm_cli.guess.intervals import (
 )
 from glfm_cli.guess.labelled import is_labelled, judge_labelled, unanswered
 from glfm_cli.guess.names import is_code, is_intensity, is_scale
-from glfm_cli.guess.numbers import judge_numbers
+from glfm_cli.guess.numbers import MAX_CODES, judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import are_seasons, coded_order, order
@@ -33,6 +33,7 @@ from glfm_cli.schema.text import flow, scalar
 
 RARE = 0.1  # share of cells with a value below which the reason says so
 LEAST_DATES = 10  # different ones beside which a few texts are none
+LEAST_OF_LEVEL = 10  # rows of a text that is a level beside a few amounts, such as placebo
 MOST_STRAY = 4  # different codes that are numbers, among words or dates
 LEADING_ZERO = r"^[+-]?0\d"
 DASH_OF_ACCOUNTS = '"-" may be 0, as accounts write it: then write 0 into these cells'
@@ -206,9 +207,12 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     others = ~(numbers | doubtful | unasked)
     if others.any() and order(column.keep(numbers | others).words()) is not None:
         return *_part_doubtful(column, gaps), False  # 1 - never, 2, 3 - always
-    # Beside codes of districts or diagnoses a text that recurs is one more.
-    n_numbers = 0 if is_code(column.name) else int(numbers.sum())
+    # Beside codes of districts or diagnoses a text that recurs is one more: an arm without a dose.
+    coded = is_code(column.name)
+    n_numbers = 0 if coded else int(numbers.sum())
     few = are_strays(column.counts[others].tolist(), column.n_observed, n_numbers)
+    if coded and column.written.mark and numbers.sum() <= MAX_CODES:
+        few &= not others.any() or column.counts[others].min() < LEAST_OF_LEVEL
     if few and (numbers.sum() >= 3 or not others.any()):
         gaps = gaps.add(column, doubtful, "taken for missing")
         gaps = gaps.add(column, unasked, "left as it is", impute=False)
