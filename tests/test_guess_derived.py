@@ -104,6 +104,10 @@ def test_one_column_in_two_units_is_found() -> None:
     assert formulas(F=fahrenheit, C=celsius) == {"C": "(F - 32) / 1.8"}
     assert formulas(C=celsius, K=celsius + 273.15) == {"K": "C + 273.15"}
     assert formulas(x=kg, y=-kg) == {"y": "x * -1"}
+    born = rng.integers(1940, 2005, N).astype(float)
+    assert formulas(born=born, age=2023.0 - born) == {"age": "2023 - born"}  # coarse, but exact
+    assert formulas(age=2023.0 - born, born=born) == {"born": "2023 - age"}
+    assert formulas(born=born, age=2023.0 - born - (np.arange(N) == 7)) == {}
     nearly = lb.copy()
     nearly[3] += 5.0
     assert formulas(kg=kg, lb=nearly) == {}

@@ -42,12 +42,14 @@ def conversions(X: Values, half: Values) -> Iterator[Conversion]:
     rounding = [_rounding(x, one) for x, one in zip(X.T, half, strict=True)]
     for pair in combinations(range(X.shape[1]), 2):
         known = np.isfinite(X[:, pair].sum(axis=1))
-        if known.sum() < LEAST_ROWS or max(rounding[d] for d in pair) > MOST_ROUNDED:
+        if known.sum() < LEAST_ROWS:
             continue
+        # Of coarse numbers only what holds without any rounding: an age by the year of birth.
+        slack = half if max(rounding[d] for d in pair) <= MOST_ROUNDED else 0.0 * half
         found = [
             one
             for c, a in (pair[::-1], pair)
-            if (one := _conversion(X[known, c], X[known, a], (half[c], half[a]), (c, a)))
+            if (one := _conversion(X[known, c], X[known, a], (slack[c], slack[a]), (c, a)))
         ]
         # The finer column tells the factor best.
         found.sort(key=lambda one: (rounding[one.c], len(one.factor) + len(one.shift)))

@@ -184,6 +184,10 @@ def _conversions(names: Sequence[str], X: Values, half: Values) -> Iterator[Deri
         factor, shift = float(one.factor), float(one.shift)
         sign = "-" if (shift < 0.0) == (one.c > one.a) else "+"
         size = f"{abs(shift):.9g}"
+        if factor == -1.0 and shift:  # either way
+            later, earlier = max(one.c, one.a), min(one.c, one.a)
+            yield Derived(later, f"{shift:.9g} - {names[earlier]}", one.n_rows, (earlier,))
+            continue
         if one.c > one.a:
             times = f"{names[one.a]} * {factor:.9g}" if factor != 1.0 else names[one.a]
             formula = f"{times} {sign} {size}" if shift else times
