@@ -164,6 +164,17 @@ def test_many_levels_share_bars_and_lose_no_cell(kind: str) -> None:
     assert axes.get_yticklabels()[-1].get_text() == expected
 
 
+def test_cells_that_turn_out_to_have_no_value_are_not_drawn() -> None:
+    """Whether a person works is completed, too: of those who do not the hours stay empty."""
+    works = ["yes", "no", "no", "no", None] * 12
+    hours = [30.0 + i % 9 if one == "yes" and i % 25 else None for i, one in enumerate(works)]
+    types = {"works": "categorical", "hours": {"type": "positive", "only_if": 'works == "yes"'}}
+    found = completed({"works": works, "hours": hours}, types)
+    (part,) = (one for one in found.columns if one.encoded.column.name == "hours")
+    assert 0 < part.estimate.size < hours.count(None) - works.count("no")
+    assert f"hours: {part.estimate.size} missing" in " ".join(words(plot_completion(found)))
+
+
 def test_a_table_without_gaps_gives_a_figure_that_says_so() -> None:
     figure = plot_completion(completed({"x": [1.0, 2.0]}, {"x": "real"}))
     assert words(figure) == ["There was nothing to complete."]

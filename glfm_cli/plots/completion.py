@@ -132,15 +132,15 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
 
 def _pooled(completion: Completion, parts: Sequence[ColumnCompletion]) -> list[Array]:
     """Return, per numeric part, quantiles of its cells' predictives as one sample; else empty."""
-    position = {id(encoded): d for d, encoded in enumerate(completion.data.columns)}
+    position = {one.column.name: d for d, one in enumerate(completion.data.columns)}
     requested = {
-        position[id(part.encoded)]: style.spread(part.marginal.rows, _AT_MOST_CELLS)
+        position[part.encoded.column.name]: style.spread(part.marginal.rows, _AT_MOST_CELLS)
         for part in parts
         if part.marginal.probabilities is None
     }
     marginals = predict(_thinned(completion.posterior), requested, list(_MASS))
     empty = np.empty(0)
-    found = (marginals.get(position[id(part.encoded)]) for part in parts)
+    found = (marginals.get(position[part.encoded.column.name]) for part in parts)
     return [empty if one is None else one.quantiles.ravel() for one in found]
 
 
