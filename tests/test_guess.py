@@ -896,6 +896,9 @@ def test_texts_that_come_again_in_all_rows_are_offered_as_a_group(form: str, dis
     words = ["north", "south", "east", "west", *map("region {}".format, "abcdefgh")]
     for few in (words, [f"F{i}" for i in range(10)]):
         assert offered not in guessed("firm", few * 20)[1]
+    panel = [word for word in words for _ in range(20)]
+    assert offered in guessed("country", panel)[1]
+    assert offered not in guessed("country", panel[: 20 * 10])[1]
 
 
 def test_among_a_few_codes_of_two_letters_na_may_be_namibia() -> None:

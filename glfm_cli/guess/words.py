@@ -156,7 +156,8 @@ def _one_writing(column: Profile) -> Verdict:
     reason = f"{len(words)} different texts"
     if column.is_number.all():
         reason = f"{len(words)} different codes, with zeros in front"
-    if len(words) > FEW_LEVELS and column.matches(_CODE_LIKE).all():
+    together = column.runs == len(words)  # as the years of a country do
+    if len(words) > FEW_LEVELS and (together or column.matches(_CODE_LIKE).all()):
         reason += or_group(column)
     return _categorical(name, column.in_order(), reason)
 
