@@ -224,6 +224,11 @@ def test_violations_are_listed_and_rounding_is_none() -> None:
     _, data, _ = prepare(table, {"columns": types})
     assert "column 'b': 1 cell is not `a / 3` (row 4)" in data.notes
     assert "column 'n': 1 cell is there, though `sex == \"f\"` is not true (row 2)" in data.notes
+    other = types | {"a (m)": "positive", "b": {"type": "positive", "formula": "`a (m)` / 3"}}
+    del other["a"]
+    renamed = table.rename_columns(["a (m)", *table.column_names[1:]])
+    _, data, _ = prepare(renamed, {"columns": other})
+    assert "column 'b': 1 cell is not '`a (m)` / 3' (row 4)" in data.notes
 
 
 def test_a_sum_is_called_one_and_otherwise_is_named() -> None:

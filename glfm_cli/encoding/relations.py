@@ -308,7 +308,7 @@ def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNot
                 slack = slack + 0.5 * np.abs(one.formula.evaluate(moved) - value)
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(~np.isnan(x) & ~np.isnan(value) & ~(np.abs(x - value) <= slack))
-    problem = "not the sum of its parts" if one.is_sum else f"not `{one.formula.text}`"
+    problem = "not the sum of its parts" if one.is_sum else f"not {_quoted(one)}"
     return _listed(columns[one.d], wrong, problem)
 
 
@@ -327,11 +327,11 @@ def _no_whole(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNote]
     x = columns[one.d].x
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(~complete & (np.abs(x - np.rint(x)) > max(_half_place(x), 1e-6)))
-    text, name = one.formula.text, columns[one.d].column.name
+    name = columns[one.d].column.name
     return _listed(
         columns[one.d],
         wrong,
-        f"no `{text}` of whole numbers, and will not be in completed rows; if scaled up for "
+        f"no {_quoted(one)} of whole numbers, and will not be in completed rows; if scaled up for "
         f"missing parts, give '{name}' `role: ignore`",
     )
 
@@ -350,7 +350,7 @@ def _impossible(
     """Return the note that a result alone was missing, and follows as what it cannot be."""
     rows = ~before[one.d].observed & columns[one.d].observed
     wrong = np.flatnonzero(rows & ~can_hold(columns[one.d], columns[one.d].x))
-    return _listed(columns[one.d], wrong, f"not to be had from `{one.formula.text}`")
+    return _listed(columns[one.d], wrong, f"not to be had from {_quoted(one)}")
 
 
 def _outside(columns: list[EncodedColumn], one: Relation, outside: Mask) -> list[RowsNote]:
@@ -366,8 +366,14 @@ def _outside(columns: list[EncodedColumn], one: Relation, outside: Mask) -> list
     requested = encoded.requested & ~empty
     columns[one.d] = replace(encoded, requested=requested, structural=structural)
     what = "there" if value is None else f"not what `otherwise: {encoded.column.otherwise}` says"
-    problem = f"{what}, though `{one.formula.text}` is not true"
+    problem = f"{what}, though {_quoted(one)} is not true"
     return _listed(encoded, np.flatnonzero(wrong), problem)
+
+
+def _quoted(one: Relation) -> str:
+    """Return a formula or condition between marks that do not stand in it."""
+    text = one.formula.text
+    return f"'{text}'" if "`" in text else f"`{text}`"
 
 
 def _unit(encoded: EncodedColumn) -> float:
