@@ -12,6 +12,7 @@ from glfm_cli.completion.dependent import TableDraws, group_marginals, settled_m
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
 from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import ColumnCompletion, Completion
+from glfm_cli.completion.rounded import with_rounding
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, bounds_of, decode, levels_of, placed, settle
 from glfm_cli.inference.precision import Precision
@@ -66,7 +67,9 @@ def complete(
     rng = Streams(how.seed, 0).get(CELLS)
     joint = TableDraws(posterior, data).draw(rng) if missing and estimate == "draw" else {}
     marginals |= group_marginals(data, marginals)
-    marginals |= settled_marginals(posterior, data, marginals, at + grid)
+    marginals |= with_rounding(
+        data, settled_marginals(posterior, data, marginals, at + grid), at + grid
+    )
     values = settle(
         data,
         {
