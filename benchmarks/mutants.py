@@ -1563,6 +1563,9 @@ MUTANTS = {
         "cells[d][wrong & free[d]] *= 1.0",
         "tests/test_equations_far.py",
     ),
+    "rounding of a result is added to its inputs": Mutant(
+        "completion/rounded.py", "= -2.0 * step / (", "= 2.0 * step / (", "tests/test_rounded.py"
+    ),
     "small whole numbers that follow from large ones": Mutant(
         "inference/equations.py",
         "apart <= slack + HELD * np.abs(result)",

@@ -88,7 +88,7 @@ def _widened(
     column = data.columns[d].column
     within = support(column, zero=True, dtype=np.dtype(np.float64))
     for k, p in enumerate(at):
-        low, high = np.quantile(r, [p, 1.0 - p])
+        low, high = np.quantile(r, [p, 1.0 - p], method="weibull")
         x = mean[at_cells] + np.where(slope > 0.0, slope * low, slope * high)
         x = within.clamp(x, np.dtype(np.float64))
         quantiles[at_cells, k] = np.rint(x) if column.integral else x
