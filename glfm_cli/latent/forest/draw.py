@@ -37,7 +37,7 @@ class ForestDraw:
     z, known : (D, n) the same of the rows at hand
     prior : members of a leaf that the column as a whole is worth
     own : (n,) int32, the row of the fit that a row is, -1 of a new one
-    is_far : (D, n) bool, which cells are forecast by `far`
+    is_far : (D, n) bool, which cells are forecast by `far`; (0, n) without
     near : of rows in time, whose cells' neighbours are inputs of trees
     far : trees and lines of cells with far neighbours
     wholes : what `whole_of` has found, of all rows together, for the draws of some of them
@@ -102,7 +102,7 @@ class ForestDraw:
     ) -> ForestDraw:
         """Return that of other rows (D, n), NaN where missing: drawn in so many inner sweeps."""
         missing, D, z = np.isnan(z), len(z), z.copy()
-        is_far = np.zeros(z.shape, dtype=bool)
+        is_far = np.zeros((0, z.shape[1]), dtype=bool)
         if self.near is not None:
             assert series is not None
             found = self.near.of_new(self.donors[:D], self.seen, z, own, series, self.kinds)
@@ -137,9 +137,9 @@ class ForestDraw:
 
     def parts(self, d: int, rows: Array) -> list[tuple[Array, Trees, Lines]]:
         """Return some rows with the trees and lines that forecast their cells of column d."""
-        far = self.is_far[d][rows]
-        if self.far is None or not far.any():
+        if self.far is None or not self.is_far[d][rows].any():
             return [(rows, self.trees, self.lines)]
+        far = self.is_far[d][rows]
         return [(rows[~far], self.trees, self.lines), (rows[far], self.far.trees, self.far.lines)]
 
     def again(self, rows: Array, rng: np.random.Generator) -> ForestDraw:
@@ -215,7 +215,7 @@ class ForestDraw:
         kinds = Kinds(levels, nominal, np.where(apart, atom, np.nan), noise)
         z = take(arrays, "cells", np.float64, (D, N))
         seen = take(arrays, "seen", np.uint8, (D, N))
-        near, far, is_far = Neighbours.unpack(arrays, D, N), None, np.zeros((D, N), dtype=bool)
+        near, far, is_far = Neighbours.unpack(arrays, D, N), None, np.zeros((0, N), dtype=bool)
         if near is not None:
             kinds, for_far = beside(kinds)
             inputs = take(arrays, "near_inputs", np.float32, (kinds.about.size, N))
@@ -272,10 +272,11 @@ class ForestLaw:
 
     def given_all(self, d: int, rows: Array) -> CellLaw:
         """Return the law of cells of column d given all others of their rows."""
-        draw, far = self.draw, np.flatnonzero(self.draw.is_far[d][rows])
+        draw = self.draw
         found = self._by(d, rows, draw.trees, draw.lines)
-        if draw.far is None or not far.size:
+        if draw.far is None or not draw.is_far[d][rows].any():
             return found
+        far = np.flatnonzero(draw.is_far[d][rows])
         return _put(found, far, self._by(d, rows[far], draw.far.trees, draw.far.lines))
 
     def _by(self, d: int, rows: Array, trees: Trees, lines: Lines) -> CellLaw:

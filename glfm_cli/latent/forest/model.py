@@ -184,7 +184,7 @@ class Forest:
                 far = Far.grow(state.near.two, *rest, *grown, rng)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
             by, middle = (trees, lines, alone), state.middle.copy()
-            in_time = state.is_far, state.near, far
+            in_time = state.is_far[: 0 if far is None else None], state.near, far
             of = state.kinds, config.prior, *by, middle, *of_fit
             state.kept = ForestDraw(*of, *in_time)
         return state.kept
