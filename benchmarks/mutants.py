@@ -493,6 +493,16 @@ MUTANTS = {
     "rows of a fit told of themselves as new ones": Mutant(
         "latent/forest/neighbours.py", "own[own >= 0])", "own[own < -1])", NEIGHBOURS
     ),
+    "gaps of three rows taken for near ones": Mutant(
+        "latent/forest/neighbours.py", "own.sum(axis=0) > NEAR", "own.sum(axis=0) > NEAR + 1",
+        NEIGHBOURS
+    ),
+    "trees of their own for a single far cell": Mutant(
+        "latent/forest/neighbours.py", ">= FEWEST", ">= 1", NEIGHBOURS
+    ),
+    "new rows that are far in columns without such trees": Mutant(
+        "latent/forest/neighbours.py", "self.two[d] & (rows", "(rows", NEIGHBOURS
+    ),
     "trees in groups": Mutant(
         "latent/auto/__init__.py", "groups is not None and groups.n > 0", "False", NEIGHBOURS
     ),

@@ -193,3 +193,31 @@ def test_a_resumed_run_is_the_run_that_was_not_interrupted(tmp_path: Path) -> No
     impute(table, IN_TIME, draws=12, save=tmp_path / "half.glfm", **how)
     resumed = impute(table, resume=tmp_path / "half.glfm", draws=24)
     assert resumed.table.equals(whole.table)
+
+
+def gaps(*lengths: int) -> Array:
+    """Return which of 120 rows are observed, beside gaps of so many rows, two or more apart."""
+    seen, start = np.ones(120, np.uint8), 3
+    for length in lengths:
+        seen[start : start + length] = 0
+        start += length + 2
+    return seen
+
+
+def test_cells_in_gaps_of_three_rows_are_far_where_there_are_enough_of_both() -> None:
+    """A column has trees of their own for five cells of each kind, none for fewer."""
+    kinds = Kinds(np.zeros(4, np.int32), np.zeros(4, np.uint8), np.full(4, np.nan), np.zeros(4))
+    columns = [[1] * 5 + [3, 3], [1] * 5 + [3], [1] * 4 + [3, 3], [2] * 6]
+    seen = np.stack([gaps(*lengths) for lengths in columns])
+    z, series = np.tile(np.arange(120.0), (4, 1)), Series(np.arange(120.0))
+    near, told = Neighbours.of(series, z, seen, kinds)
+    assert near.two.tolist() == [True, False, False, False]
+    assert np.flatnonzero(told.far[0]).tolist() == [18, 19, 20, 23, 24, 25]
+    assert not told.far[1:].any()
+    back = np.arange(120.0) - told.inputs[[1, 13]]  # rows to the cell before, to trees of each kind
+    middle = slice(10, -10)
+    first, last = back[:, seen[0] != 0][:, middle]
+    assert first.mean() < 1.5 < last.mean()
+    new = Series(np.arange(130.0, 133.0))
+    args = np.full((4, 3), np.nan), np.full(3, -1), new, kinds
+    assert near.of_new(z, seen, *args).far.all(axis=1).tolist() == near.two.tolist()
