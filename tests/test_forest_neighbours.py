@@ -14,8 +14,8 @@ from glfm_cli.completion import prepare
 from glfm_cli.errors import UsageError
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.forest.columns import Kinds
-from glfm_cli.latent.forest.neighbours import Neighbours, beside, together
-from glfm_cli.latent.forest.series import NONE, Series
+from glfm_cli.latent.forest.neighbours import TimeNeighbours, beside, together
+from glfm_cli.latent.forest.series import NONE, RowsInTime
 from glfm_cli.latent.model import Problem
 
 N = 60
@@ -24,7 +24,7 @@ KINDS = Kinds(  # two numbers, and three levels
 )
 
 
-def cells(seed: int) -> tuple[Series, Array, Array]:
+def cells(seed: int) -> tuple[RowsInTime, Array, Array]:
     """Return rows in time, and three columns with single missing cells and two gaps."""
     rng = np.random.default_rng(seed)
     time = rng.permutation(N).astype(float)
@@ -32,7 +32,7 @@ def cells(seed: int) -> tuple[Series, Array, Array]:
     z = np.vstack([y, rng.integers(3, size=N)]).astype(np.float32).astype(float)
     seen = (rng.random((3, N)) < 0.75).astype(np.uint8)
     seen[:, (time > 20) & (time < 28)] = 0
-    return Series(time), z, seen
+    return RowsInTime(time), z, seen
 
 
 def brute(time: Array, seen: Array, n: int, least: Array) -> list[tuple[int, int]]:
@@ -75,10 +75,10 @@ def test_no_cell_is_told_of_itself(seed: int) -> None:
     series, z, seen = cells(seed)
     for d in range(2):
         n = int(np.flatnonzero(seen[d])[5])
-        near, found = Neighbours.of(series, z, seen, KINDS)
+        near, found = TimeNeighbours.of(series, z, seen, KINDS)
         moved = z.copy()
         moved[d, n] += 50.0
-        _, again = Neighbours.of(series, moved, seen, KINDS)
+        _, again = TimeNeighbours.of(series, moved, seen, KINDS)
         kinds, for_far = beside(KINDS)
         own = np.flatnonzero((kinds.about == d) | (for_far.about == d))
         before_after = own[[1, 2, 4, 5]]  # the others also depend on ranges
@@ -100,10 +100,10 @@ def test_an_observed_cell_borrows_the_distances_of_a_missing_one(seed: int) -> N
 
 def test_a_new_row_is_told_what_it_would_be_told_in_the_fit(seed: int) -> None:
     series, z, seen = cells(seed)
-    near, found = Neighbours.of(series, z, seen, KINDS)
+    near, found = TimeNeighbours.of(series, z, seen, KINDS)
     rows = np.flatnonzero(~seen[0].astype(bool))
     new = np.where(seen[:, rows] != 0, z[:, rows], np.nan)
-    told = near.of_new(z, seen, new, rows, Series(series.time[rows]), KINDS)
+    told = near.of_new(z, seen, new, rows, RowsInTime(series.time[rows]), KINDS)
     kinds, _ = beside(KINDS)
     of_first = np.flatnonzero(kinds.about == 0)
     far = of_first + kinds.about.size // 2
@@ -209,8 +209,8 @@ def test_cells_in_gaps_of_three_rows_are_far_where_there_are_enough_of_both() ->
     kinds = Kinds(np.zeros(4, np.int32), np.zeros(4, np.uint8), np.full(4, np.nan), np.zeros(4))
     columns = [[1] * 5 + [3, 3], [1] * 5 + [3], [1] * 4 + [3, 3], [2] * 6]
     seen = np.stack([gaps(*lengths) for lengths in columns])
-    z, series = np.tile(np.arange(120.0), (4, 1)), Series(np.arange(120.0))
-    near, told = Neighbours.of(series, z, seen, kinds)
+    z, series = np.tile(np.arange(120.0), (4, 1)), RowsInTime(np.arange(120.0))
+    near, told = TimeNeighbours.of(series, z, seen, kinds)
     assert near.two.tolist() == [True, False, False, False]
     assert np.flatnonzero(told.far[0]).tolist() == [18, 19, 20, 23, 24, 25]
     assert not told.far[1:].any()
@@ -218,6 +218,6 @@ def test_cells_in_gaps_of_three_rows_are_far_where_there_are_enough_of_both() ->
     middle = slice(10, -10)
     first, last = back[:, seen[0] != 0][:, middle]
     assert first.mean() < 1.5 < last.mean()
-    new = Series(np.arange(130.0, 133.0))
+    new = RowsInTime(np.arange(130.0, 133.0))
     args = np.full((4, 3), np.nan), np.full(3, -1), new, kinds
     assert near.of_new(z, seen, *args).far.all(axis=1).tolist() == near.two.tolist()

@@ -15,8 +15,8 @@ from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.far import Far
 from glfm_cli.latent.forest.intervals import Ends, draw_inside
 from glfm_cli.latent.forest.lines import Lines
-from glfm_cli.latent.forest.neighbours import Neighbours, beside
-from glfm_cli.latent.forest.series import Series
+from glfm_cli.latent.forest.neighbours import TimeNeighbours, beside
+from glfm_cli.latent.forest.series import RowsInTime
 from glfm_cli.latent.forest.trees import Trees, Whole, draw_cells, law
 from glfm_cli.latent.forest.twins import Alone, draw_group
 from glfm_cli.latent.model import Sizes, take
@@ -55,7 +55,7 @@ class ForestDraw:
     known: Array
     own: Array
     is_far: Array
-    near: Neighbours | None = None
+    near: TimeNeighbours | None = None
     far: Far | None = None
     wholes: dict[tuple[int, str], Whole] = field(default_factory=dict)
 
@@ -98,7 +98,7 @@ class ForestDraw:
         ends: Ends,
         sweeps: int,
         rng: np.random.Generator,
-        series: Series | None = None,
+        series: RowsInTime | None = None,
     ) -> ForestDraw:
         """Return that of other rows (D, n), NaN where missing: drawn in so many inner sweeps."""
         missing, D, z = np.isnan(z), len(z), z.copy()
@@ -215,7 +215,7 @@ class ForestDraw:
         kinds = Kinds(levels, nominal, np.where(apart, atom, np.nan), noise)
         z = take(arrays, "cells", np.float64, (D, N))
         seen = take(arrays, "seen", np.uint8, (D, N))
-        near, far, is_far = Neighbours.unpack(arrays, D, N), None, np.zeros((0, N), dtype=bool)
+        near, far, is_far = TimeNeighbours.unpack(arrays, D, N), None, np.zeros((0, N), dtype=bool)
         if near is not None:
             kinds, for_far = beside(kinds)
             inputs = take(arrays, "near_inputs", np.float32, (kinds.about.size, N))

@@ -15,8 +15,8 @@ from glfm_cli.latent.forest.far import Far
 from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
 from glfm_cli.latent.forest.lines import STEP_ROWS, Lines, may_have
-from glfm_cli.latent.forest.neighbours import Neighbours, beside
-from glfm_cli.latent.forest.series import Series
+from glfm_cli.latent.forest.neighbours import TimeNeighbours, beside
+from glfm_cli.latent.forest.series import RowsInTime
 from glfm_cli.latent.forest.sums import with_sums
 from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled, targets
 from glfm_cli.latent.forest.twins import Alone, draw_together, twins_of
@@ -61,7 +61,7 @@ class ForestState:
     twins: Sequence[Array]
     key: int
     is_far: Array
-    near: Neighbours | None = None
+    near: TimeNeighbours | None = None
     kept: ForestDraw | None = None
 
     @property
@@ -277,18 +277,18 @@ class Forest:
         )
         near, for_far, is_far = None, kinds, np.zeros(z.shape, dtype=bool)
         if problem.groups is not None:
-            near, found = Neighbours.of(_series_of(problem), z, seen, kinds)
+            near, found = TimeNeighbours.of(_series_of(problem), z, seen, kinds)
             z, is_far = np.concatenate([z, found.inputs]), found.far
             kinds, for_far = beside(kinds)
         of = z, seen, ends, 0, 0, least, linear, middle, twins, 0, is_far, near
         return ForestState(kinds, for_far, config, *of)
 
 
-def _series_of(problem: Problem) -> Series:
+def _series_of(problem: Problem) -> RowsInTime:
     """Return the rows of a problem in time."""
     assert problem.groups is not None
     assert problem.groups.time is not None
-    return Series(problem.groups.time.astype(np.float64))
+    return RowsInTime(problem.groups.time.astype(np.float64))
 
 
 def _way_of(arrays: Mapping[str, Array], columns: int) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
-from glfm_cli.latent.forest.series import Series
+from glfm_cli.latent.forest.series import RowsInTime
 from glfm_cli.latent.model import take
 
 SEED = 0x6E656172  # of whose distances observed cells borrow
@@ -88,7 +88,7 @@ def beside(kinds: Kinds) -> tuple[Kinds, Kinds]:
     return near, far
 
 
-class Told(NamedTuple):
+class NeighbourInputs(NamedTuple):
     """What neighbours say of the cells of some rows: inputs (E, n), and which are far (D, n)."""
 
     inputs: Array
@@ -96,7 +96,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class TimeNeighbours:
     """The rows of a fit in time, and how the neighbours of each column are weighed.
 
     shape : (D, 3) range, share of the variance, and mean of a column; of levels the last is the
@@ -104,12 +104,14 @@ class Neighbours:
     two : (D,) bool, which columns have trees of their own for cells with far neighbours
     """
 
-    series: Series
+    series: RowsInTime
     shape: Array
     two: Array
 
     @classmethod
-    def of(cls, series: Series, z: Array, seen: Array, kinds: Kinds) -> tuple[Neighbours, Told]:
+    def of(
+        cls, series: RowsInTime, z: Array, seen: Array, kinds: Kinds
+    ) -> tuple[TimeNeighbours, NeighbourInputs]:
         """Return those of cells z (D, N), and what they say of all of them.
 
         An observed cell is never far.
@@ -130,18 +132,19 @@ class Neighbours:
             for some, inputs in zip(sets, (told_near, told_far), strict=True):
                 near = series.borrowed(there[d], some, rng)
                 inputs.append(told(y, near, series.away(near), shape[d], not kinds.levels[d]))
-        return cls(series, shape, two), Told(np.concatenate([*told_near, *told_far]), far)
+        found = NeighbourInputs(np.concatenate([*told_near, *told_far]), far)
+        return cls(series, shape, two), found
 
     def of_new(
-        self, donors: Array, seen: Array, z: Array, own: Array, new: Series, kinds: Kinds
-    ) -> Told:
+        self, donors: Array, seen: Array, z: Array, own: Array, new: RowsInTime, kinds: Kinds
+    ) -> NeighbourInputs:
         """Return what is told of new rows z (D, n), NaN where missing, by all other rows.
 
         donors, seen : (D, N) of the fit
         own : (n,) rows of the fit that new ones are, which may not tell of themselves, or -1
         """
         old = np.delete(np.arange(self.series.time.size), own[own >= 0])
-        both, inputs = Series(self.series.time[old]).before(new), list[Array]()
+        both, inputs = RowsInTime(self.series.time[old]).before(new), list[Array]()
         far = np.zeros(z.shape, dtype=bool)
         for d, cells in enumerate(z):
             y = np.append(donors[d, old], cells)
@@ -149,7 +152,7 @@ class Neighbours:
             near, rows, away = (part[:, old.size :] for part in (near, rows, both.away(near)))
             far[d] = self.two[d] & (rows.sum(axis=0) > NEAR)
             inputs.append(told(y, near, away, self.shape[d], not kinds.levels[d]))
-        return Told(np.concatenate([*inputs, *inputs]), far)
+        return NeighbourInputs(np.concatenate([*inputs, *inputs]), far)
 
     def pack(self) -> dict[str, Array]:
         """Return them as named arrays."""
@@ -157,7 +160,7 @@ class Neighbours:
         return {"near_time": self.series.time, "near_shape": self.shape, "near_two": two}
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, Array], columns: int, rows: int) -> Neighbours | None:
+    def unpack(cls, arrays: Mapping[str, Array], columns: int, rows: int) -> TimeNeighbours | None:
         """Return what `pack` gave, None where it is missing; ValueError when it is no such thing.
         """
         if "near_time" not in arrays:
@@ -167,14 +170,14 @@ class Neighbours:
         two = take(arrays, "near_two", np.uint8, (columns,))
         if np.any(two > 1) or np.any(shape[:, :2] <= 0.0):
             raise ValueError("'near_two' or 'near_shape' is out of range")
-        return cls(Series(time), shape, two != 0)
+        return cls(RowsInTime(time), shape, two != 0)
 
 
 _NO_STEPS = np.empty((2, 0), dtype=np.int64)
 
 
 def _shape(
-    series: Series, y: Array, seen: Array, steps: Array, levels: int, rng: np.random.Generator
+    series: RowsInTime, y: Array, seen: Array, steps: Array, levels: int, rng: np.random.Generator
 ) -> Array:
     """Return the shape (3,) of one column, whose observed cells borrow from `steps`."""
     rows = np.flatnonzero(seen)

@@ -25,14 +25,14 @@ class Near(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class RowsInTime:
     """Rows by their time (N,) float64, in any order."""
 
     time: Array
 
-    def before(self, new: Series) -> Series:
+    def before(self, new: RowsInTime) -> RowsInTime:
         """Return these rows, and others behind them."""
-        return Series(np.append(self.time, new.time))
+        return RowsInTime(np.append(self.time, new.time))
 
     @cached_property
     def order(self) -> Array:
