@@ -503,6 +503,14 @@ MUTANTS = {
     "new rows that are far in columns without such trees": Mutant(
         "latent/forest/neighbours.py", "self.two[d] & (rows", "(rows", NEIGHBOURS
     ),
+    "far cells drawn by the trees of near ones": Mutant(
+        "latent/forest/draw.py", "self.far is None or not self.is_far[d][rows].any()", "True",
+        NEIGHBOURS
+    ),
+    "far cells forecast by the trees of near ones": Mutant(
+        "latent/forest/draw.py", "draw.far is None or not draw.is_far[d][rows].any()", "True",
+        NEIGHBOURS
+    ),
     "trees in groups": Mutant(
         "latent/auto/__init__.py", "groups is not None and groups.n > 0", "False", NEIGHBOURS
     ),

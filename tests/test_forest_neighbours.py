@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ from glfm_cli import impute
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.errors import UsageError
+from glfm_cli.inference import chains
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.draw import ForestLaw
 from glfm_cli.latent.forest.neighbours import TimeNeighbours, beside, together
 from glfm_cli.latent.forest.series import NONE, RowsInTime
 from glfm_cli.latent.model import Problem
+from glfm_cli.links.law import NormalMixture
 
 N = 60
 KINDS = Kinds(  # two numbers, and three levels
@@ -154,6 +158,25 @@ def test_neighbours_help_trees(seed: int) -> None:
     without = error(table, y, gone, {"columns": {"t": "real", **TYPES}}, "forest")
     with_role = error(table, y, gone, IN_TIME, "forest")
     assert with_role < 0.9 * without
+
+
+def test_far_cells_alone_are_drawn_and_forecast_by_trees_of_their_own() -> None:
+    table, _, gone = table_in_time(0)
+    problem = prepare(table, IN_TIME, model="forest", seed=0)[0]
+    chain = chains.start(problem, 0, 0)
+    for _ in range(5):
+        chain.sweep(adapt=False)
+    draw, d = chain.keep().latent, len(problem.links) - 1
+    assert draw.far is not None
+    rows = np.flatnonzero(gone)
+    is_far = draw.is_far[d, rows]
+    parts = [(part.tolist(), trees) for part, trees, _ in draw.parts(d, rows)]
+    assert parts == [(rows[~is_far].tolist(), draw.trees), (rows[is_far].tolist(), draw.far.trees)]
+    laws = [ForestLaw(one, rows).column(d) for one in (draw, replace(draw, far=None))]
+    means = [law.means for law in laws if isinstance(law, NormalMixture)]
+    differ = np.any(means[0] != means[1], axis=(1, 2))
+    assert not differ[~is_far].any()
+    assert differ[is_far].mean() > 0.9
 
 
 def candidate(problem: Problem, chain: int) -> str:
