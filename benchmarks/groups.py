@@ -1,12 +1,15 @@
 """Error and cover with and without groups and time, on simulated and on real longitudinal tables.
 
-    python benchmarks/groups.py simulated [SEEDS] [--mice]
-    python benchmarks/groups.py TABLE.csv GROUP TIME [SEEDS] [--mice]
+    python benchmarks/groups.py simulated [SEEDS] [--auto] [--mice]
+    python benchmarks/groups.py TABLE.csv GROUP TIME [SEEDS] [--auto] [--mice]
 
 Of the simulated tables four columns depend on one another between and within groups (correlation
 0.5): two real ones, a positive and an ordinal one; a quarter of their cells is hidden. Of a real
 table so are cells of its numeric columns. Cover is that of 50 % and 95 % intervals of hidden
 numbers; the error is a root mean square in units of the column's sd.
+
+With --auto the default model completes the tables, with its trees and without them, else a few
+chains of glfm.
 
 With --mice R's mice completes the columns of numbers of the same tables 20 times by its methods for
 groups, 2l.norm and 2l.pan (which R's packages mice and pan have), each with time as a predictor, of
@@ -120,7 +123,13 @@ def hide(
     return Task(table, whole, types, group, time)
 
 
-def measure(task: Task, model: str, seed: int) -> Iterator[tuple[str, list[float]]]:
+SHORT = {"model": "glfm", "chains": 4, "warmup": 200, "draws": 100}
+BY_TREES: dict[str, dict[str, object]] = {"": {}, ", no trees": {"settings": {"forest": 0}}}
+
+
+def measure(
+    task: Task, how: dict[str, object], seed: int
+) -> Iterator[tuple[str, list[float]]]:
     """Yield the roles, and 95 % and 50 % cover, the error, and the share of levels that are right.
     """
     for name, group, time in (
@@ -129,8 +138,7 @@ def measure(task: Task, model: str, seed: int) -> Iterator[tuple[str, list[float
         ("group and time", "group", {"type": "real", "role": "time"}),
     ):
         types = {"columns": {task.group: group, task.time: time, **task.types}}
-        length = {"chains": 4, "warmup": 200, "draws": 100}
-        done = impute(task.table, types, model=model, seed=seed, **length)  # type: ignore[arg-type]
+        done = impute(task.table, types, seed=seed, **how)  # type: ignore[arg-type]
         links = [link.name for link in done.posterior.links]
         hidden = {c: np.flatnonzero(task.table[c].isna()) for c in task.types}
         cells = {links.index(c): rows for c, rows in hidden.items() if rows.size}
@@ -187,7 +195,8 @@ def measure_mice(task: Task, seed: int) -> Iterator[tuple[str, list[float]]]:
 
 def main() -> None:
     """Print a line for each table and choice of roles."""
-    given = [one for one in sys.argv[1:] if one != "--mice"]
+    given = [one for one in sys.argv[1:] if not one.startswith("--")]
+    ways = BY_TREES if "--auto" in sys.argv else {"": SHORT}
     if given[0] == "simulated":
         tasks = {name: lambda seed, s=s: simulated(seed, **s) for name, s in SETTINGS.items()}
         seeds = int(given[1]) if len(given) > 1 else 4
@@ -200,8 +209,9 @@ def main() -> None:
         found: dict[str, list[list[float]]] = {}
         for seed in range(seeds):
             task = make(100 + seed)
-            for roles, values in measure(task, "glfm", seed):
-                found.setdefault(roles, []).append(values)
+            for way, how in ways.items():
+                for roles, values in measure(task, how, seed):
+                    found.setdefault(roles + way, []).append(values)
             for roles, values in measure_mice(task, seed) if "--mice" in sys.argv else ():
                 found.setdefault(roles, []).append(values)
         for roles, values in found.items():

@@ -64,6 +64,7 @@ LINES, TWINS = "tests/test_forest_lines.py", "tests/test_forest_twins.py"
 GAP_RUNS, SUMS = "tests/test_gap_runs.py", "tests/test_forest_sums.py"
 LEARN_ROWS = "tests/test_learn_rows.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
+MATES = "tests/test_forest_mates.py"
 NEIGHBOURS = "tests/test_forest_neighbours.py"
 RUBIN, MARGINALS = "tests/test_rubin.py", "tests/test_marginals.py"
 COUNT_CELLS = "tests/cli/test_impute_counts.py"
@@ -501,7 +502,29 @@ MUTANTS = {
         "latent/forest/neighbours.py", ">= FEWEST", ">= 1", NEIGHBOURS
     ),
     "new rows that are far in columns without such trees": Mutant(
-        "latent/forest/neighbours.py", "self.two[d] & (rows", "(rows", NEIGHBOURS
+        "latent/forest/related.py", "far & self.two[:, None]", "far", MATES
+    ),
+    "an observed cell told of all others of its group": Mutant(
+        "latent/forest/mates.py", "there & (hand != own)", "there", MATES
+    ),
+    "cells of a group all in hands of their own": Mutant(
+        "latent/forest/mates.py", "size)) % HANDS", "size))", MATES
+    ),
+    "the variance within groups over that of all cells": Mutant(
+        "latent/forest/mates.py", "/ max(free, 1)", "/ max(v.size - 1, 1)", MATES
+    ),
+    "rows of a fit told of themselves by their group": Mutant(
+        "latent/forest/mates.py", "np.arange(self.code.size), own[own >= 0])",
+        "np.arange(self.code.size), own[own < -1])", MATES
+    ),
+    "trees told by whole groups what whole groups lack": Mutant(
+        "latent/forest/model.py", "same = problem.group_level", "same = ()", MATES
+    ),
+    "neighbours of other groups": Mutant(
+        "latent/forest/related.py", "groups.code if groups.n else None", "None", MATES
+    ),
+    "neighbours beyond the end of a group": Mutant(
+        "latent/forest/series.py", "has &= self.code[order[at]] == self.code", "pass", NEIGHBOURS
     ),
     "far cells drawn by the trees of near ones": Mutant(
         "latent/forest/draw.py", "self.far is None or not self.is_far[d][rows].any()", "True",

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli import impute
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, Groups
 from glfm_cli.completion import prepare
-from glfm_cli.errors import UsageError
 from glfm_cli.inference import chains
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.draw import ForestLaw
-from glfm_cli.latent.forest.neighbours import TimeNeighbours, beside, together
+from glfm_cli.latent.forest.neighbours import together
+from glfm_cli.latent.forest.related import RelatedInputs, RelatedRows
 from glfm_cli.latent.forest.series import NONE, RowsInTime
 from glfm_cli.latent.model import Problem
 from glfm_cli.links.law import NormalMixture
@@ -37,6 +37,14 @@ def cells(seed: int) -> tuple[RowsInTime, Array, Array]:
     seen = (rng.random((3, N)) < 0.75).astype(np.uint8)
     seen[:, (time > 20) & (time < 28)] = 0
     return RowsInTime(time), z, seen
+
+
+def related(
+    series: RowsInTime, z: Array, seen: Array, kinds: Kinds = KINDS
+) -> tuple[RelatedRows, RelatedInputs]:
+    """Return the rows as trees have them, and what is told of their cells."""
+    groups = Groups(np.zeros(series.time.size, dtype=np.int64), time=series.time)
+    return RelatedRows.of(groups, z, seen, kinds)
 
 
 def brute(time: Array, seen: Array, n: int, least: Array) -> list[tuple[int, int]]:
@@ -63,6 +71,18 @@ def test_neighbours_are_the_nearest_observed_cells_at_least_so_far_away(seed: in
         assert list(zip(found.at[:, n], found.rows[:, n], strict=True)) == expected
 
 
+def test_neighbours_are_of_the_same_group(seed: int) -> None:
+    series, _, seen = cells(seed)
+    code = np.random.default_rng(seed).integers(4, size=N)
+    least = np.random.default_rng(seed).integers(1, 4, size=(2, N))
+    found = RowsInTime(series.time, code).neighbours(seen[0] != 0, least)
+    for g in range(4):
+        rows = np.flatnonzero(code == g)
+        own = RowsInTime(series.time[rows]).neighbours(seen[0, rows] != 0, least[:, rows])
+        assert np.array_equal(found.at[:, rows], np.where(own.at >= 0, rows[own.at], -1))
+        assert np.array_equal(found.rows[:, rows], own.rows)
+
+
 def test_neighbours_say_what_an_autoregression_with_noise_says() -> None:
     reach, share, middle = shape = np.array([3.0, 0.8, 1.5])
     y, away = np.array([2.0, -1.0]), np.array([[1.0], [2.5]])
@@ -79,16 +99,16 @@ def test_no_cell_is_told_of_itself(seed: int) -> None:
     series, z, seen = cells(seed)
     for d in range(2):
         n = int(np.flatnonzero(seen[d])[5])
-        near, found = TimeNeighbours.of(series, z, seen, KINDS)
+        rows, found = related(series, z, seen)
         moved = z.copy()
         moved[d, n] += 50.0
-        _, again = TimeNeighbours.of(series, moved, seen, KINDS)
-        kinds, for_far = beside(KINDS)
+        _, again = related(series, moved, seen)
+        kinds, for_far = rows.kinds(KINDS)
         own = np.flatnonzero((kinds.about == d) | (for_far.about == d))
         before_after = own[[1, 2, 4, 5]]  # the others also depend on ranges
         assert np.array_equal(found.inputs[before_after, n], again.inputs[before_after, n])
         assert not np.array_equal(found.inputs[before_after], again.inputs[before_after])
-        assert near.two[d]
+        assert rows.two[d]
 
 
 def test_an_observed_cell_borrows_the_distances_of_a_missing_one(seed: int) -> None:
@@ -104,11 +124,12 @@ def test_an_observed_cell_borrows_the_distances_of_a_missing_one(seed: int) -> N
 
 def test_a_new_row_is_told_what_it_would_be_told_in_the_fit(seed: int) -> None:
     series, z, seen = cells(seed)
-    near, found = TimeNeighbours.of(series, z, seen, KINDS)
+    fit, found = related(series, z, seen)
     rows = np.flatnonzero(~seen[0].astype(bool))
     new = np.where(seen[:, rows] != 0, z[:, rows], np.nan)
-    told = near.of_new(z, seen, new, rows, RowsInTime(series.time[rows]), KINDS)
-    kinds, _ = beside(KINDS)
+    groups = Groups(np.zeros(rows.size, dtype=np.int64), time=series.time[rows])
+    told = fit.of_new(z, seen, new, rows, groups, KINDS)
+    kinds, _ = fit.kinds(KINDS)
     of_first = np.flatnonzero(kinds.about == 0)
     far = of_first + kinds.about.size // 2
     of_near = ~found.far[0, rows]
@@ -119,7 +140,7 @@ def test_a_new_row_is_told_what_it_would_be_told_in_the_fit(seed: int) -> None:
 
 
 def test_trees_ask_of_no_other_columns_neighbours() -> None:
-    near, far = beside(KINDS)
+    near, far = related(*cells(0))[0].kinds(KINDS)
     D, E = 3, 2 * (3 + 3 + 2)
     for kinds, own in ((near, [3, 4, 5]), (far, [11, 12, 13])):
         assert kinds.n_columns == D
@@ -185,18 +206,14 @@ def candidate(problem: Problem, chain: int) -> str:
     return problem.model.candidates[problem.model.turn(problem, chain)]
 
 
-def test_trees_take_part_in_time_and_not_in_groups() -> None:
+@pytest.mark.parametrize("more", [{}, {"g": "group"}])
+def test_trees_take_part_in_time_and_in_groups(more: dict[str, str]) -> None:
     table, _, _ = table_in_time(0, 60)
-    problem, _, _ = prepare(table, IN_TIME)
+    table = table.append_column("g", [["a", "b"] * 30])
+    types = {"columns": {"g": "ignore", **IN_TIME["columns"], **more}}
+    problem, _, _ = prepare(table, types)
     assert problem.model.name == "auto"
     assert [candidate(problem, k) for k in range(7)].count("forest") == 3
-    table = table.append_column("g", [["a", "b"] * 30])
-    grouped = {"columns": {**IN_TIME["columns"], "g": "group"}}
-    assert prepare(table, grouped)[0].model.name == "glfm"
-    problem, _, _ = prepare(table, grouped, model="auto")
-    assert {candidate(problem, k) for k in range(7)} == {"glfm", "linear"}
-    with pytest.raises(UsageError, match="takes no columns of role group"):
-        prepare(table, grouped, model="forest")
 
 
 def test_a_saved_fit_completes_later_rows(tmp_path: Path) -> None:
@@ -233,14 +250,14 @@ def test_cells_in_gaps_of_three_rows_are_far_where_there_are_enough_of_both() ->
     columns = [[1] * 5 + [3, 3], [1] * 5 + [3], [1] * 4 + [3, 3], [2] * 6]
     seen = np.stack([gaps(*lengths) for lengths in columns])
     z, series = np.tile(np.arange(120.0), (4, 1)), RowsInTime(np.arange(120.0))
-    near, told = TimeNeighbours.of(series, z, seen, kinds)
-    assert near.two.tolist() == [True, False, False, False]
+    fit, told = related(series, z, seen, kinds)
+    assert fit.two.tolist() == [True, False, False, False]
     assert np.flatnonzero(told.far[0]).tolist() == [18, 19, 20, 23, 24, 25]
     assert not told.far[1:].any()
     back = np.arange(120.0) - told.inputs[[1, 13]]  # rows to the cell before, to trees of each kind
     middle = slice(10, -10)
     first, last = back[:, seen[0] != 0][:, middle]
     assert first.mean() < 1.5 < last.mean()
-    new = RowsInTime(np.arange(130.0, 133.0))
+    new = Groups(np.zeros(3, dtype=np.int64), time=np.arange(130.0, 133.0))
     args = np.full((4, 3), np.nan), np.full(3, -1), new, kinds
-    assert near.of_new(z, seen, *args).far.all(axis=1).tolist() == near.two.tolist()
+    assert fit.of_new(z, seen, *args).far.all(axis=1).tolist() == fit.two.tolist()

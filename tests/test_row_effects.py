@@ -590,7 +590,8 @@ def test_groups_part_as_they_did(seed: int) -> None:
 def test_hidden_cells_are_forecast_by_groups_that_have_not_seen_them() -> None:
     table, _, _ = visits(4)
     types = {"columns": {"who": "group", "day": "ignore", "x0": "real", "x1": "real"}}
-    problem, _, plan = prepare(table, types, chains=1, warmup=30, draws=20, seed=1)
+    length = {"chains": 1, "warmup": 30, "draws": 20, "seed": 1}
+    problem, _, plan = prepare(table, types, model="glfm", **length)
     posterior = sample(problem, plan).posterior
     groups = problem.groups
     assert groups is not None

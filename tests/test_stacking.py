@@ -182,18 +182,15 @@ def test_trees_count_where_columns_are_smooth() -> None:
 
 
 def test_candidates_that_do_not_take_a_table_have_no_chain() -> None:
-    table = pa.table({"h": ["1", "2"], "n": ["3", "4"], "x": [1.0, None], "g": ["a", "b"]})
-    rates = {"h": {"type": "binomial", "trials": "n"}, "n": "ignore", "x": "real", "g": "ignore"}
-    groups = {"h": "real", "n": "real", "x": "real", "g": {"role": "group"}}
-    for columns in (rates, groups):
-        one = prepare(table, {"columns": columns}, model="auto")[0]
-        names = [one.model.candidates[one.model.turn(one, c)] for c in range(9)]
-        assert set(names) == {"glfm", "linear"}
-    for columns, why in ((rates, "takes no binomial"), (groups, "another candidate")):
-        alone = {"glfm": 0, "mixture": 0, "forest": 1, "linear": 0}
-        one = prepare(table, {"columns": columns}, model="auto", settings=alone)[0]
-        with pytest.raises(GlfmError, match=why):
-            chains.start(one, 0, 0)
+    table = pa.table({"h": ["1", "2"], "n": ["3", "4"], "x": [1.0, None]})
+    types = {"columns": {"h": {"type": "binomial", "trials": "n"}, "n": "ignore", "x": "real"}}
+    one = prepare(table, types, model="auto")[0]
+    names = [one.model.candidates[one.model.turn(one, c)] for c in range(9)]
+    assert set(names) == {"glfm", "linear"}
+    alone = {"glfm": 0, "mixture": 0, "forest": 1, "linear": 0}
+    one = prepare(table, types, model="auto", settings=alone)[0]
+    with pytest.raises(GlfmError, match="takes no binomial"):
+        chains.start(one, 0, 0)
 
 
 # Forecasts -------------------------------------------------------------------------------------

@@ -21,13 +21,11 @@ class Asked:
 
     layout : of the cells, one of those of models
     kinds : the types of a table's columns; none where they are not known yet
-    grouped : whether rows are in groups
     alone : whether draws are to be those of one model
     """
 
     layout: str
     kinds: Sequence[str] = ()
-    grouped: bool = False
     alone: bool = False
 
 
@@ -51,7 +49,7 @@ def knows(model: LatentModel, settings: Collection[str]) -> bool:
 def _does(model: LatentModel, asked: Asked, sampling: Sampling) -> bool:
     """Return whether a model does what is asked."""
     if isinstance(model, Candidates):
-        left = not asked.alone and model.several(asked.kinds, asked.grouped)
+        left = not asked.alone and model.several(asked.kinds)
         return left and knows(model, sampling.settings or {})
     left = isinstance(model, LeavesTypes) and bool(model.leaves & set(asked.kinds))
     return not (left or refused(model, asked.kinds))

@@ -101,7 +101,7 @@ def problem_of(
     xs = learnt_cells(learnt.columns)
     model, groups = found.latent, learnt.groups
     if groups is not None:
-        model = with_groups(model, grouped=groups.n > 0)
+        model = with_groups(model)
     equations = tuple((one.d, *one.of) for one in Relations.of(data.columns).equations)
     problem = Problem(
         *(model, found.config, links, xs, links_config),
@@ -123,8 +123,7 @@ def _configured(
 ) -> tuple[LatentModel, Configured]:
     """Return the model of a table, and what it is for the rows that it is learnt from."""
     kinds = [encoded.column.kind for encoded in data.columns]
-    grouped = data.groups is not None and data.groups.n > 0
-    sampling = named(sampling, Asked("dense", kinds, grouped))
+    sampling = named(sampling, Asked("dense", kinds))
     latent = model_of(sampling, "dense")
     _check_types(latent, data.columns, file)
     return latent, configure(sampling, "dense", learnt.columns, chains_for(learnt, latent))

@@ -32,7 +32,7 @@ from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.executors import available_threads, run_in_processes
 from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.options import MatrixOptions, Sampling, gather
-from glfm_cli.schema import Role, Schema
+from glfm_cli.schema import Schema
 
 RATES = (0.1, 0.3, 0.5)
 REPEATS = 5
@@ -191,8 +191,7 @@ def prepare(
 def _usual(schema: Schema, sampling: Sampling) -> tuple[str, ...]:
     """Return the model that completes such a table where none is named, and what costs nothing."""
     kinds = [column.kind for column in schema.columns if column.type is not None]
-    grouped = any(column.role is Role.GROUP for column in schema.columns)
-    first = named(sampling, Asked("dense", kinds, grouped)).model
+    first = named(sampling, Asked("dense", kinds)).model
     return first or METHODS[0], *METHODS[1:]
 
 

@@ -263,11 +263,11 @@ class TakesAtoms(Protocol):
 
 
 @runtime_checkable
-class TakesTime(Protocol):
-    """A model that sees values, and takes rows that follow one another in time."""
+class TakesGroups(Protocol):
+    """A model that sees values, and takes rows that belong together."""
 
     @property
-    def takes_time(self) -> bool:
+    def takes_groups(self) -> bool:
         """Return True."""
 
 
@@ -333,10 +333,10 @@ class Candidates(Protocol):
     def candidates(self) -> tuple[str, ...]:
         """Return the names of the models."""
 
-    def several(self, kinds: Sequence[str], grouped: bool) -> bool:
+    def several(self, kinds: Sequence[str]) -> bool:
         """Return whether chains are of more than one model where nothing is set.
 
-        For column types by name, and rows in groups or not.
+        For column types by name.
         """
 
     def candidate(self, draw: Any) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.capabilities import Candidates, RowParts, TakesTime
+from glfm_cli.latent.capabilities import Candidates, RowParts, TakesGroups
 from glfm_cli.latent.joined_rows import FoldedEffects, RowsToJoin
 from glfm_cli.latent.model import Cells, LatentModel, Refill, Rows, Sizes, Spans, gaussian
 from glfm_cli.latent.plain import PlainModel
@@ -261,23 +261,20 @@ def _class_of(kind: type) -> type:
     return type(f"Grouped{kind.__name__}", (WithGroups, kind), {})
 
 
-def with_groups(model: LatentModel, *, grouped: bool = False) -> LatentModel:
-    """Return a model of tables whose rows belong together, which sees Gaussian cells or takes time.
+def with_groups(model: LatentModel) -> LatentModel:
+    """Return a model of tables whose rows belong together.
 
-    grouped : whether they are in groups; else in time alone
-    Of several candidates those that see Gaussian cells change.
+    One that sees Gaussian cells changes, of several candidates those that do.
 
     Raises UsageError: it sees values, and takes no such rows.
     """
     if isinstance(model, Candidates):
         return model.with_each(with_groups)
-    takes_time = isinstance(model, TakesTime)
-    if takes_time and not grouped:
+    if isinstance(model, TakesGroups):
         return model
     if model.sees != "gaussian":
-        roles = "role group" if takes_time else "role group or time"
         raise UsageError(
-            f"--model {model.name} takes no columns of {roles}",
+            f"--model {model.name} takes no columns of role group or time",
             hint="Use --model auto, glfm, bsvd or mixture, or give these columns role predictor.",
         )
     made: WithGroups = object.__new__(_class_of(type(gaussian(model))))

@@ -43,7 +43,6 @@ def model_of(here: Here, table: Path, types: str, *options: str) -> str:
         (PLAIN, "--set max_features=3 --set atoms=false"),
         (PLAIN, "--multiple 2 -o out.csv"),
         (TYPES.replace("KIND", "{type: binomial, trials: n}").replace("ROLE", "ignore"), ""),
-        (PLAIN.replace("g: categorical", "g: {role: group}"), ""),
     ],
 )
 def test_what_one_model_alone_does_is_done_by_it(
@@ -52,8 +51,11 @@ def test_what_one_model_alone_does_is_done_by_it(
     assert model_of(here, table, types, *options.split()) == "glfm"
 
 
-def test_rows_in_time_are_completed_by_several_models(here: Here, table: Path) -> None:
-    assert model_of(here, table, PLAIN.replace("t: ordinal", "t: {role: time}")) == "auto"
+@pytest.mark.parametrize("role", ["group", "time"])
+def test_rows_that_belong_together_are_completed_by_several_models(
+    here: Here, table: Path, role: str
+) -> None:
+    assert model_of(here, table, PLAIN.replace("t: ordinal", f"t: {{role: {role}}}")) == "auto"
 
 
 @pytest.mark.parametrize(

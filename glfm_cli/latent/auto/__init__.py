@@ -31,8 +31,7 @@ class AutoConfig:
     glfm : chains of the latent feature model
     mixture : chains of the mixture of normals
     bsvd : chains of the low-rank model
-    forest : chains of chained extra trees; none where a column is of a type that these do not take,
-        or rows are in groups
+    forest : chains of chained extra trees; none where a column is of a type that these do not take
     linear : chains of the latent feature model with a linear part
     search : whether candidates search for the ways that forecast each column best, such as the size
         of trees' leaves; it takes half of the time of short chains
@@ -97,19 +96,10 @@ class Auto:
         }
         return AutoConfig(**refused)
 
-    def several(self, kinds: Sequence[str], grouped: bool) -> bool:
+    def several(self, kinds: Sequence[str]) -> bool:
         """Return whether chains are of candidates that see values, too, where nothing is set."""
         models = list(self.models.values())
-        turns = self._turns(self.config_for(kinds, "dense"), grouped)
-        return any(models[k].sees != self.sees for k in turns)
-
-    def _turns(self, config: AutoConfig, grouped: bool) -> list[int]:
-        """Return the candidates of the first chains, of those that take rows as they are.
-
-        grouped : whether they are in groups
-        """
-        models = list(self.models.values())
-        return [k for k in config.turns if not grouped or models[k].sees == self.sees]
+        return any(models[k].sees != self.sees for k in self.config_for(kinds, "dense").turns)
 
     def with_each(self, change: Callable[[LatentModel], LatentModel]) -> Auto:
         """Return the same of changed candidates, but of those that see values."""
@@ -118,9 +108,7 @@ class Auto:
 
     def turn(self, problem: Problem, index: int) -> int:
         """Return the place of the candidate of which a chain is."""
-        groups = problem.groups
-        turns = self._turns(problem.config, groups is not None and groups.n > 0)
-        require(len(turns) > 0, "forest", problem.config.forest, "another candidate as well")
+        turns = problem.config.turns
         return int(turns[index % len(turns)])
 
     def problem_of(self, problem: Problem, which: int) -> Problem:

@@ -8,7 +8,7 @@ precision, so that a threshold of four bytes lies between any two that differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ FAR = 6.0  # from the mean, in deviations of y, that an atom may be
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """What the columns are to trees, and inputs of trees behind them (see `neighbours`).
+    """What the columns are to trees, and inputs of trees behind them (see `related`).
 
     levels : (D,) int32, their number; 0 of numbers
     nominal : (D,) uint8, 1 of levels without an order
@@ -72,14 +72,15 @@ class Kinds:
         found: Array = self.n_columns + np.flatnonzero(self.about != d)
         return found
 
-    def beside(self, like: Array, about: Array) -> Kinds:
-        """Return the same with inputs behind the columns.
-
-        like : (E,) of which column's kind each is;  about : (E,)
-        """
-        every = np.append(np.arange(self.levels.size), like)
-        atom = np.append(self.atom, np.full(like.size, np.nan))
-        return replace(self.take(every), atom=atom, about=about)
+    def beside(self, levels: Array, nominal: Array, about: Array) -> Kinds:
+        """Return the same with inputs (E,) behind the columns."""
+        return Kinds(
+            np.append(self.levels, levels),
+            np.append(self.nominal, nominal),
+            np.append(self.atom, np.full(about.size, np.nan)),
+            np.append(self.noise, np.zeros(about.size)),
+            about,
+        )
 
     @property
     def too_many(self) -> bool:

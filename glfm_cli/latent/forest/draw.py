@@ -10,13 +10,12 @@ from functools import partial
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, Groups
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.far import Far
 from glfm_cli.latent.forest.intervals import Ends, draw_inside
 from glfm_cli.latent.forest.lines import Lines
-from glfm_cli.latent.forest.neighbours import TimeNeighbours, beside
-from glfm_cli.latent.forest.series import RowsInTime
+from glfm_cli.latent.forest.related import RelatedRows
 from glfm_cli.latent.forest.trees import Trees, Whole, draw_cells, law
 from glfm_cli.latent.forest.twins import Alone, draw_group
 from glfm_cli.latent.model import Sizes, take
@@ -38,8 +37,8 @@ class ForestDraw:
     prior : members of a leaf that the column as a whole is worth
     own : (n,) int32, the row of the fit that a row is, -1 of a new one
     is_far : (D, n) bool, which cells are forecast by `far`; (0, n) without
-    near : of rows in time, whose cells' neighbours are inputs of trees
-    far : trees and lines of cells with far neighbours
+    related : rows that belong together, of which some inputs of trees tell
+    far : trees and lines of cells that nobody near tells of
     wholes : what `whole_of` has found, of all rows together, for the draws of some of them
     """
 
@@ -55,7 +54,7 @@ class ForestDraw:
     known: Array
     own: Array
     is_far: Array
-    near: TimeNeighbours | None = None
+    related: RelatedRows | None = None
     far: Far | None = None
     wholes: dict[tuple[int, str], Whole] = field(default_factory=dict)
 
@@ -98,14 +97,14 @@ class ForestDraw:
         ends: Ends,
         sweeps: int,
         rng: np.random.Generator,
-        series: RowsInTime | None = None,
+        groups: Groups | None = None,
     ) -> ForestDraw:
         """Return that of other rows (D, n), NaN where missing: drawn in so many inner sweeps."""
         missing, D, z = np.isnan(z), len(z), z.copy()
         is_far = np.zeros((0, z.shape[1]), dtype=bool)
-        if self.near is not None:
-            assert series is not None
-            found = self.near.of_new(self.donors[:D], self.seen, z, own, series, self.kinds)
+        if self.related is not None:
+            assert groups is not None
+            found = self.related.of_new(self.donors[:D], self.seen, z, own, groups, self.kinds)
             z, is_far = np.concatenate([z, found.inputs]), found.far
         known = (~missing).astype(np.uint8)
         new = replace(self, z=z, known=known, own=own, is_far=is_far)
@@ -194,9 +193,9 @@ class ForestDraw:
         D = self.kinds.n_columns
         kinds = {name: part[:D] for name, part in kinds.items()}
         own = {"cells": self.donors[:D], "seen": self.seen}
-        if self.near is not None and self.far is not None:
+        if self.related is not None and self.far is not None:
             inputs, is_far = self.donors[D:].astype(np.float32), self.is_far.astype(np.uint8)
-            own |= self.near.pack() | {"near_inputs": inputs, "near_far": is_far} | self.far.pack()
+            own |= self.related.pack() | {"related": inputs, "is_far": is_far} | self.far.pack()
         own |= {"prior": np.array(self.prior), "middle": self.middle}
         trees = {**self.trees.pack(), **self.lines.pack(), **self.alone.pack()}
         return {**kinds, **own, **trees}
@@ -215,12 +214,12 @@ class ForestDraw:
         kinds = Kinds(levels, nominal, np.where(apart, atom, np.nan), noise)
         z = take(arrays, "cells", np.float64, (D, N))
         seen = take(arrays, "seen", np.uint8, (D, N))
-        near, far, is_far = TimeNeighbours.unpack(arrays, D, N), None, np.zeros((0, N), dtype=bool)
-        if near is not None:
-            kinds, for_far = beside(kinds)
-            inputs = take(arrays, "near_inputs", np.float32, (kinds.about.size, N))
+        related, far, is_far = RelatedRows.unpack(arrays, D, N), None, np.zeros((0, N), dtype=bool)
+        if related is not None:
+            kinds, for_far = related.kinds(kinds)
+            inputs = take(arrays, "related", np.float32, (kinds.about.size, N))
             z = np.concatenate([z, inputs])
-            is_far = take(arrays, "near_far", np.uint8, (D, N)) != 0
+            is_far = take(arrays, "is_far", np.uint8, (D, N)) != 0
             far = Far.unpack(arrays, for_far, N)
         check_cells(z, kinds)
         prior = float(take(arrays, "prior", np.float64, ()))
@@ -230,7 +229,7 @@ class ForestDraw:
         lines, alone = Lines.unpack(arrays, kinds, N), Alone.unpack(arrays, kinds, N)
         of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
         by = trees, lines, alone, middle_of(arrays, D)
-        return cls(kinds, prior, *by, *of_fit, is_far, near, far)
+        return cls(kinds, prior, *by, *of_fit, is_far, related, far)
 
 
 def middle_of(arrays: Mapping[str, Array], columns: int) -> Array:

@@ -1,4 +1,4 @@
-"""Trees and lines of cells whose neighbours in time are far: see `neighbours`."""
+"""Trees and lines of cells that nobody near tells of: see `related`."""
 
 from __future__ import annotations
 

@@ -15,12 +15,11 @@ from glfm_cli.latent.forest.far import Far
 from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_way
 from glfm_cli.latent.forest.lines import STEP_ROWS, Lines, may_have
-from glfm_cli.latent.forest.neighbours import TimeNeighbours, beside
-from glfm_cli.latent.forest.series import RowsInTime
+from glfm_cli.latent.forest.related import RelatedRows
 from glfm_cli.latent.forest.sums import with_sums
 from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled, targets
 from glfm_cli.latent.forest.twins import Alone, draw_together, twins_of
-from glfm_cli.latent.model import Kind, Pairs, Problem, Progress, Rows, Sees, Sizes, Values, take
+from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
 
 TIMED = 8  # columns by which the time of a search for all of them is told
@@ -33,8 +32,8 @@ class ForestState:
 
     z : (F, N) every cell, and inputs behind the columns that stay as they are
     seen : (D, N) uint8, which cells are observed
-    near : of rows in time, of whose cells these inputs tell
-    is_far : (D, N) bool, which cells have far neighbours, of columns that have trees for them
+    related : rows that belong together, of whose cells these inputs tell
+    is_far : (D, N) bool, which cells nobody near tells of, of columns that have trees for them
     kinds, for_far : the columns to trees of other cells, and to those of these
     ends : of the observed cells of which an interval is known; z is drawn in it
     turn, at : how often all columns to be drawn were visited, up to a limit; the next of them
@@ -61,7 +60,7 @@ class ForestState:
     twins: Sequence[Array]
     key: int
     is_far: Array
-    near: TimeNeighbours | None = None
+    related: RelatedRows | None = None
     kept: ForestDraw | None = None
 
     @property
@@ -87,7 +86,7 @@ class Forest:
     kind: Kind = "gibbs"
     layouts = frozenset({"dense"})
     takes_atoms = True
-    takes_time = True
+    takes_groups = True
     refuses = frozenset({"binomial", "missingness: probit"})
 
     kept_beside = 4  # draws are large, and many trees of few tables are as good
@@ -179,14 +178,14 @@ class Forest:
             told = np.array([s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)])
             trees = scaled(trees, z, seen, state.kinds, config.prior, lines, told)
             far = None
-            if state.near is not None:
+            if state.related is not None:
                 rest = z, seen, told, state.for_far, state.linear
-                far = Far.grow(state.near.two, *rest, *grown, rng)
+                far = Far.grow(state.related.two, *rest, *grown, rng)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
             by, middle = (trees, lines, alone), state.middle.copy()
-            in_time = state.is_far[: 0 if far is None else None], state.near, far
+            others = state.is_far[: 0 if far is None else None], state.related, far
             of = state.kinds, config.prior, *by, middle, *of_fit
-            state.kept = ForestDraw(*of, *in_time)
+            state.kept = ForestDraw(*of, *others)
         return state.kept
 
     def cells_law(self, draw: ForestDraw, rows: Rows) -> ForestLaw:
@@ -209,8 +208,7 @@ class Forest:
         own = problem.of_fit
         own = np.full(z.shape[1], -1) if own is None else own
         ends = ends_of(problem.links, problem.xs)
-        series = None if draw.near is None else _series_of(problem)
-        return draw.folded(z, own.astype(np.int32), ends, sweeps, rng, series)
+        return draw.folded(z, own.astype(np.int32), ends, sweeps, rng, problem.groups)
 
     def join_rows(self, draws: Sequence[ForestDraw]) -> ForestDraw:
         """Return the draw of all rows, below each other."""
@@ -275,20 +273,14 @@ class Forest:
         twins = with_sums(
             twins_of(z, seen, kinds, config.together), z, seen, kinds, config.together
         )
-        near, for_far, is_far = None, kinds, np.zeros(z.shape, dtype=bool)
+        related, for_far, is_far = None, kinds, np.zeros(z.shape, dtype=bool)
         if problem.groups is not None:
-            near, found = TimeNeighbours.of(_series_of(problem), z, seen, kinds)
+            same = problem.group_level
+            related, found = RelatedRows.of(problem.groups, z, seen, kinds, same)
             z, is_far = np.concatenate([z, found.inputs]), found.far
-            kinds, for_far = beside(kinds)
-        of = z, seen, ends, 0, 0, least, linear, middle, twins, 0, is_far, near
+            kinds, for_far = related.kinds(kinds)
+        of = z, seen, ends, 0, 0, least, linear, middle, twins, 0, is_far, related
         return ForestState(kinds, for_far, config, *of)
-
-
-def _series_of(problem: Problem) -> RowsInTime:
-    """Return the rows of a problem in time."""
-    assert problem.groups is not None
-    assert problem.groups.time is not None
-    return RowsInTime(problem.groups.time.astype(np.float64))
 
 
 def _way_of(arrays: Mapping[str, Array], columns: int) -> Array:

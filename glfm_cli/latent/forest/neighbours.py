@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,8 @@ RANGES = np.logspace(0.0, 4.0, 13)  # of an autoregression, in median steps
 SHARES = np.array([0.3, 0.6, 0.8, 0.9, 0.97, 0.999])  # of a column's variance that it explains
 ROWS = 2_000  # by which both are found, at most
 CLOSE = 1e-9
+FEWEST = 5  # missing cells that are near, and that are far, of which each have trees
 NEAR = 3  # rows that both neighbours of a cell are away together, at most, or they are far
-FEWEST = 5  # missing cells with near neighbours, and with far ones, of which each have trees
 
 
 def together(y: Array, near: Array, away: Array, shape: Array) -> Array:
@@ -76,101 +75,82 @@ def told(y: Array, near: Array, away: Array, shape: Array, numbers: bool) -> Arr
     return found.astype(np.float32)
 
 
-def beside(kinds: Kinds) -> tuple[Kinds, Kinds]:
-    """Return columns with inputs behind them, to trees of cells with near and with far neighbours.
-
-    The inputs of the former stand before those of the latter.
-    """
-    each = np.where(kinds.levels[: kinds.n_columns] > 0, 2, 3)
-    of = np.repeat(np.arange(kinds.n_columns), each)
-    nobody, like = np.full(of.size, -1), np.tile(of, 2)
-    near, far = (kinds.beside(like, np.append(*who)) for who in ((of, nobody), (nobody, of)))
-    return near, far
-
-
-class NeighbourInputs(NamedTuple):
-    """What neighbours say of the cells of some rows: inputs (E, n), and which are far (D, n)."""
-
-    inputs: Array
-    far: Array
-
-
 @dataclass(frozen=True, eq=False)
 class TimeNeighbours:
     """The rows of a fit in time, and how the neighbours of each column are weighed.
 
     shape : (D, 3) range, share of the variance, and mean of a column; of levels the last is the
         most frequent
-    two : (D,) bool, which columns have trees of their own for cells with far neighbours
     """
 
     series: RowsInTime
     shape: Array
-    two: Array
 
     @classmethod
     def of(
         cls, series: RowsInTime, z: Array, seen: Array, kinds: Kinds
-    ) -> tuple[TimeNeighbours, NeighbourInputs]:
-        """Return those of cells z (D, N), and what they say of all of them.
+    ) -> tuple[TimeNeighbours, Array, Array]:
+        """Return those of cells z (D, N), what they say of all, and which have far ones (D, N).
 
-        An observed cell is never far.
+        An observed cell is never far. What they say of near cells stands before what they do of far
+        ones, each (E, N) of a column after another.
         """
         D, there = len(z), seen != 0
         steps = [series.neighbours(s).rows[:, ~s] if s.any() else _NO_STEPS for s in there]
         every = np.concatenate(steps, axis=1)
-        shape, two, far = np.empty((D, 3)), np.zeros(D, dtype=bool), np.zeros(z.shape, dtype=bool)
+        shape, far = np.empty((D, 3)), np.zeros(z.shape, dtype=bool)
         told_near, told_far = list[Array](), list[Array]()
         for d, y in enumerate(z):
             rng, own = np.random.default_rng([SEED, d]), steps[d]
             is_far = own.sum(axis=0) > NEAR
-            two[d] = min(is_far.sum(), (~is_far).sum()) >= FEWEST
+            two = min(is_far.sum(), (~is_far).sum()) >= FEWEST
             own = own if own.size else every
-            sets = (own[:, ~is_far], own[:, is_far]) if two[d] else (own, own)
-            far[d, ~there[d]] = is_far & two[d] if is_far.size else False
+            sets = (own[:, ~is_far], own[:, is_far]) if two else (own, own)
+            far[d, ~there[d]] = is_far & two if is_far.size else False
             shape[d] = _shape(series, y, there[d], own, int(kinds.levels[d]), rng)
             for some, inputs in zip(sets, (told_near, told_far), strict=True):
                 near = series.borrowed(there[d], some, rng)
                 inputs.append(told(y, near, series.away(near), shape[d], not kinds.levels[d]))
-        found = NeighbourInputs(np.concatenate([*told_near, *told_far]), far)
-        return cls(series, shape, two), found
+        return cls(series, shape), np.concatenate([*told_near, *told_far]), far
 
     def of_new(
         self, donors: Array, seen: Array, z: Array, own: Array, new: RowsInTime, kinds: Kinds
-    ) -> NeighbourInputs:
-        """Return what is told of new rows z (D, n), NaN where missing, by all other rows.
+    ) -> tuple[Array, Array]:
+        """Return what is told of new rows z (D, n), NaN where missing, and which are far (D, n).
 
         donors, seen : (D, N) of the fit
         own : (n,) rows of the fit that new ones are, which may not tell of themselves, or -1
         """
         old = np.delete(np.arange(self.series.time.size), own[own >= 0])
-        both, inputs = RowsInTime(self.series.time[old]).before(new), list[Array]()
+        both, inputs = self.series.take(old).before(new), list[Array]()
         far = np.zeros(z.shape, dtype=bool)
         for d, cells in enumerate(z):
             y = np.append(donors[d, old], cells)
             near, rows = both.neighbours(np.append(seen[d, old] != 0, ~np.isnan(cells)))
             near, rows, away = (part[:, old.size :] for part in (near, rows, both.away(near)))
-            far[d] = self.two[d] & (rows.sum(axis=0) > NEAR)
+            far[d] = rows.sum(axis=0) > NEAR
             inputs.append(told(y, near, away, self.shape[d], not kinds.levels[d]))
-        return NeighbourInputs(np.concatenate([*inputs, *inputs]), far)
+        return np.concatenate([*inputs, *inputs]), far
 
     def pack(self) -> dict[str, Array]:
         """Return them as named arrays."""
-        two = self.two.astype(np.uint8)
-        return {"near_time": self.series.time, "near_shape": self.shape, "near_two": two}
+        return {"near_time": self.series.time, "near_shape": self.shape}
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, Array], columns: int, rows: int) -> TimeNeighbours | None:
+    def unpack(
+        cls, arrays: Mapping[str, Array], columns: int, rows: int, code: Array | None
+    ) -> TimeNeighbours | None:
         """Return what `pack` gave, None where it is missing; ValueError when it is no such thing.
+
+        code : (N,) groups of the rows
         """
         if "near_time" not in arrays:
             return None
         time = take(arrays, "near_time", np.float64, (rows,))
         shape = take(arrays, "near_shape", np.float64, (columns, 3))
-        two = take(arrays, "near_two", np.uint8, (columns,))
-        if np.any(two > 1) or np.any(shape[:, :2] <= 0.0):
-            raise ValueError("'near_two' or 'near_shape' is out of range")
-        return cls(RowsInTime(time), shape, two != 0)
+        if np.any(shape[:, :2] <= 0.0):
+            raise ValueError("'near_shape' is out of range")
+        return cls(RowsInTime(time, code), shape)
 
 
 _NO_STEPS = np.empty((2, 0), dtype=np.int64)

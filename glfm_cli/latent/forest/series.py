@@ -26,18 +26,30 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowsInTime:
-    """Rows by their time (N,) float64, in any order."""
+    """Rows by their time (N,) float64, in any order.
+
+    code : (N,) int64, the group of each, beyond which a row has no neighbours; None where there is
+        one group
+    """
 
     time: Array
+    code: Array | None = None
 
     def before(self, new: RowsInTime) -> RowsInTime:
         """Return these rows, and others behind them."""
-        return RowsInTime(np.append(self.time, new.time))
+        time = np.append(self.time, new.time)
+        if self.code is None or new.code is None:
+            return RowsInTime(time)
+        return RowsInTime(time, np.append(self.code, new.code))
+
+    def take(self, rows: Array) -> RowsInTime:
+        """Return some of the rows."""
+        return RowsInTime(self.time[rows], None if self.code is None else self.code[rows])
 
     @cached_property
     def order(self) -> Array:
-        """Return the rows (N,) one after another."""
-        return np.argsort(self.time, kind="stable")
+        """Return the rows (N,) one after another, group by group."""
+        return np.lexsort((self.time,) if self.code is None else (self.time, self.code))
 
     @cached_property
     def place(self) -> Array:
@@ -66,6 +78,8 @@ class RowsInTime:
         at = np.stack([before, after])
         has = (at >= 0) & (at < order.size)
         at = np.where(has, at, 0)
+        if self.code is not None:
+            has &= self.code[order[at]] == self.code
         return Near(np.where(has, order[at], -1), np.where(has, np.abs(at - place), NONE))
 
     def borrowed(self, seen: Array, steps: Array, rng: np.random.Generator) -> Array:

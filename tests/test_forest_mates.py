@@ -1,0 +1,218 @@
+"""Rows of the same group as inputs of trees: what they say, of whom, and what it is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import impute
+from glfm_cli.arrays import Array, Groups
+from glfm_cli.completion import prepare
+from glfm_cli.inference import chains
+from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.mates import HANDS, GroupMates
+from glfm_cli.latent.forest.related import RelatedRows
+
+N, G = 200, 25
+KINDS = Kinds(  # a number, two levels, three levels with and three without an order
+    np.array([0, 2, 3, 3], np.int32), np.array([0, 1, 0, 1], np.uint8), np.full(4, np.nan),
+    np.zeros(4),
+)
+
+
+def cells(seed: int) -> tuple[Array, Array, Array]:
+    """Return groups, and columns that differ between them, a quarter of the cells missing."""
+    rng = np.random.default_rng(seed)
+    code = rng.integers(G, size=N)
+    level = rng.normal(size=(4, G))[:, code] + 0.7 * rng.normal(size=(4, N))
+    z = np.stack([level[0], level[1] > 0, *np.digitize(level[2:], [-0.5, 0.5])]).astype(np.float32)
+    return code, z.astype(float), (rng.random((4, N)) < 0.75).astype(np.uint8)
+
+
+def prior_of(y: Array, code: Array) -> tuple[float, float]:
+    """Return how many cells the mean of all groups is worth, and that mean, by sums over groups."""
+    each = [y[code == g] for g in np.unique(code)]
+    within = sum(((v - v.mean()) ** 2).sum() for v in each) / (y.size - len(each))
+    among = sum(v.size * (v.mean() - y.mean()) ** 2 for v in each) / (len(each) - 1)
+    size = (y.size - sum(v.size**2 for v in each) / y.size) / (len(each) - 1)
+    return within / ((among - within) / size), y.mean()
+
+
+def test_a_missing_cell_is_told_the_shrunken_mean_of_its_group(seed: int) -> None:
+    code, z, seen = cells(seed)
+    _, told, _ = GroupMates.of(code, z, seen, KINDS)
+    for d in range(3):
+        there = seen[d] != 0
+        worth, middle = prior_of(z[d, there], code[there])
+        for n in np.flatnonzero(~there):
+            y = z[d, there & (code == code[n])]
+            expected = (y.sum() + worth * middle) / (y.size + worth)
+            assert told[d, n] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_missing_cell_is_told_the_most_frequent_level_of_its_group(seed: int) -> None:
+    code, z, seen = cells(seed)
+    _, told, _ = GroupMates.of(code, z, seen, KINDS)
+    there = seen[3] != 0
+    every = np.bincount(z[3, there].astype(int), minlength=3)
+    for n in np.flatnonzero(~there):
+        own = np.bincount(z[3, there & (code == code[n])].astype(int), minlength=3)
+        best = max(range(3), key=lambda r: (own[r], every[r]))
+        assert told[3, n] == best
+
+
+def test_no_cell_is_told_of_itself_nor_all_of_a_group_by_a_difference(seed: int) -> None:
+    """Moving one cell moves what it is told by nothing, and what a fifth of its mates are told."""
+    code, z, seen = cells(seed)
+    moved, there = z.copy(), seen[0] != 0
+    group = int(np.argmax(np.bincount(code[there])))
+    n, *mates = np.flatnonzero(there & (code == group)).tolist()
+    assert len(mates) >= 2 * HANDS
+    moved[0, n] += 1e-3
+    before, after = (GroupMates.of(code, y, seen, KINDS)[1][0] for y in (z, moved))
+    changed = np.abs(after - before) > 2e-5  # beyond what the mean of all groups moves them
+    assert not changed[n]
+    same_hand = sum(not changed[m] for m in mates)
+    assert 1 <= same_hand <= 1 + len(mates) // HANDS
+
+
+def test_nothing_is_said_of_columns_of_groups(seed: int) -> None:
+    code, z, seen = cells(seed)
+    _, told, _ = GroupMates.of(code, z, seen, KINDS, same=(0, 3))
+    assert np.unique(told[0]).size == np.unique(told[3]).size == 1
+    assert np.unique(told[1]).size > 1
+
+
+def test_cells_without_mates_are_apart_where_there_are_enough_of_both() -> None:
+    code = np.repeat(np.arange(60), 2)
+    seen = np.ones((2, 120), np.uint8)
+    seen[0, :10] = seen[0, 20:30:2] = 0  # five groups of nobody, five cells beside a mate
+    seen[1, :8] = seen[1, 20:30:2] = 0
+    kinds = Kinds(np.zeros(2, np.int32), np.zeros(2, np.uint8), np.full(2, np.nan), np.zeros(2))
+    z = np.random.default_rng(0).normal(size=(2, 120))
+    groups = Groups(code, tuple(map(str, range(60))))
+    fit, told = RelatedRows.of(groups, z, seen[:, :], kinds)
+    assert fit.two.tolist() == [True, True]
+    assert np.flatnonzero(told.far[0]).tolist() == list(range(10))
+    seen[1, 20:22] = 0
+    seen[1, 22:30:2] = 1
+    fit, told = RelatedRows.of(groups, z, seen, kinds)
+    assert fit.two.tolist() == [True, False]
+    assert not told.far[1].any()
+    new = Groups(np.array([0, 15, 60]), groups.labels)  # of nobody, of a mate, and a new group
+    found = fit.of_new(z, seen, np.full((2, 3), np.nan), np.full(3, -1), new, kinds)
+    assert found.far.tolist() == [[True, False, True], [False] * 3]
+    near, far = fit.kinds(kinds)
+    assert (near.about.tolist(), far.about.tolist()) == ([0, 1], [-1, -1])
+
+
+def test_a_new_row_is_told_what_it_would_be_told_in_the_fit(seed: int) -> None:
+    code, z, seen = cells(seed)
+    fit, told, _ = GroupMates.of(code, z, seen, KINDS)
+    rows = np.flatnonzero(seen.min(axis=0) == 0)
+    new = np.where(seen[:, rows] != 0, z[:, rows], np.nan)
+    found, _ = fit.of_new(z, seen, new, rows, code[rows], KINDS)
+    gone = np.isnan(new)
+    assert np.allclose(found[gone], told[:, rows][gone])
+    moved = new.copy()
+    moved[0, 3] = 9.0
+    again, _ = fit.of_new(z, seen, moved, rows, code[rows], KINDS)
+    assert again[0, 3] == found[0, 3] or gone[0, 3]
+
+
+def test_a_new_row_alone_in_its_group_is_told_of_all_that_the_fit_has_of_it(seed: int) -> None:
+    code, z, seen = cells(seed)
+    fit, _, _ = GroupMates.of(code, z, seen, KINDS)
+    nobody = np.full(G, -1)
+    gone, known = (
+        fit.of_new(z, seen, new, nobody, np.arange(G), KINDS)[0]
+        for new in (np.full((4, G), np.nan), np.ones((4, G)))
+    )
+    assert np.array_equal(gone, known)
+
+
+def test_with_both_roles_a_group_tells_of_its_own_cells_alone(seed: int) -> None:
+    code, z, seen = cells(seed)
+    time = np.random.default_rng(seed).permutation(N).astype(float)
+    groups = Groups(code, tuple(map(str, range(G))), time)
+    fit, told = RelatedRows.of(groups, z, seen, KINDS)
+    near, far = fit.kinds(KINDS)
+    assert near.about[:4].tolist() == far.about[:4].tolist() == [0, 1, 2, 3]
+    assert near.levels[4:8].tolist() == [0, 0, 0, 3]
+    assert fit.neighbours is not None
+    before_after = np.flatnonzero(near.about == 0)[[2, 3]]
+    for n in range(N):
+        own = z[0, (seen[0] != 0) & (code == code[n])]
+        heard = np.append(own, fit.neighbours.shape[0, 2]).astype(np.float32)
+        assert np.isin(told.inputs[before_after, n], heard).all()
+    rows = np.flatnonzero(seen[0] == 0)
+    new = np.where(seen[:, rows] != 0, z[:, rows], np.nan)
+    found = fit.of_new(z, seen, new, rows, groups.take(rows), KINDS)
+    at = [0, *before_after]
+    assert np.allclose(found.inputs[at], told.inputs[np.ix_(at, rows)])
+
+
+def table_in_groups(seed: int, groups: int = 24, size: int = 10) -> tuple[pa.Table, Array, Array]:
+    """Return levels of groups beside a curve that all of them follow, and which are missing."""
+    rng = np.random.default_rng(seed)
+    code = np.repeat(np.arange(groups), size)
+    x = rng.uniform(-2.0, 2.0, size=code.size)
+    y = 2.0 * rng.normal(size=groups)[code] + 2.0 * np.abs(x) + 0.2 * rng.normal(size=code.size)
+    gone = rng.random(code.size) < 0.3
+    columns = {"who": [f"g{c}" for c in code], "x": x, "y": pa.array(y, mask=gone)}
+    columns["sex"] = pa.array(np.array(["f", "m"])[code % 2], mask=rng.random(code.size) < 0.1)
+    return pa.table(columns), y, gone
+
+
+TYPES = {"columns": {"who": "group", "x": "real", "y": "real", "sex": "categorical"}}
+SHORT = {"warmup": 20, "draws": 30, "seed": 0}
+
+
+def error(found: pa.Table, y: Array, gone: Array) -> float:
+    off = found.column("y").to_numpy()[gone] - y[gone]
+    return float(np.sqrt(np.mean(off**2)) / y.std())
+
+
+def test_a_fit_knows_which_columns_are_of_groups() -> None:
+    problem = prepare(table_in_groups(0)[0], TYPES, model="forest", seed=0)[0]
+    draw = chains.start(problem, 0, 0).keep().latent
+    assert problem.group_level == (2,)
+    assert (draw.related.mates.prior[:, 0] > 0).tolist() == [True, True, False]
+
+
+def test_groups_help_trees_and_trees_help_groups(seed: int) -> None:
+    table, y, gone = table_in_groups(seed)
+    without = {"columns": {**TYPES["columns"], "who": "ignore"}}
+    trees = error(impute(table, TYPES, model="forest", chains=3, **SHORT).table, y, gone)
+    for types, model in ((without, "forest"), (TYPES, "glfm")):
+        other = error(impute(table, types, model=model, chains=3, **SHORT).table, y, gone)
+        assert trees < 0.8 * other
+    best = error(impute(table, TYPES, seed=0).table, y, gone)
+    assert best < 1.1 * trees
+
+
+def test_a_saved_fit_knows_its_groups_and_any_order_of_rows(tmp_path: Path) -> None:
+    table, y, gone = table_in_groups(1)
+    fit, new = tmp_path / "a.glfm", np.arange(0, table.num_rows, 5)
+    rest = np.setdiff1d(np.arange(table.num_rows), new)
+    impute(table.take(rest), TYPES, model="forest", chains=3, save=fit, **SHORT)
+    one, two = (impute(table.take(new), fit=fit, seed=3, threads=k).table for k in (1, 2))
+    assert one.equals(two)
+    strangers = table.take(new).set_column(0, "who", [[f"n{k}" for k in new]])
+    known, unknown = (
+        error(impute(rows, fit=fit, seed=3).table, y[new], gone[new])
+        for rows in (table.take(new), strangers)
+    )
+    assert known < 0.7 * unknown
+
+
+def test_a_resumed_run_is_the_run_that_was_not_interrupted(tmp_path: Path) -> None:
+    table, _, _ = table_in_groups(2, 12)
+    how = {"model": "forest", "chains": 2, "warmup": 8, "seed": 0}
+    whole = impute(table, TYPES, draws=24, save=tmp_path / "whole.glfm", **how)
+    impute(table, TYPES, draws=12, save=tmp_path / "half.glfm", **how)
+    resumed = impute(table, resume=tmp_path / "half.glfm", draws=24)
+    assert resumed.table.equals(whole.table)
