@@ -534,9 +534,6 @@ MUTANTS = {
         "latent/forest/draw.py", "draw.far is None or not draw.is_far[d][rows].any()", "True",
         NEIGHBOURS
     ),
-    "trees in groups": Mutant(
-        "latent/auto/__init__.py", "groups is not None and groups.n > 0", "False", NEIGHBOURS
-    ),
     "leaves of grown trees as small as at the start": Mutant(
         "latent/forest/model.py", '"right") - 1]', '"right") * 0]', LEAVES
     ),
