@@ -12,7 +12,7 @@ from glfm_cli import impute
 from glfm_cli.guess import guess_schema
 from glfm_cli.io import read_table
 from glfm_cli.io.declared import declare
-from glfm_cli.schema import MissingCode
+from glfm_cli.schema import ColumnType, MissingCode
 
 N = 240
 _RNG = np.random.default_rng(8)
@@ -338,3 +338,32 @@ def test_values_missing_by_the_word_of_the_file_or_left_as_they_are_are_not_gues
     guess = guess_schema(pa.table([age, age[::-1]], schema=pa.schema([field, ("b", pa.string())])))
     assert {"-98", "-999", "ND"} <= {code.text for code in guess.schema.columns[0].missing}
     assert guess.codes["age"] == (["-999"], 1)
+
+
+def test_items_with_codes_below_zero_are_answers_to_questions() -> None:
+    rng = np.random.default_rng(12)
+    answers = np.clip(np.round(2.5 + rng.normal(size=(N, 4))), 1, 4).astype(int)
+    answers[rng.random((N, 4)) < 0.1] = -99
+    guess = guess_schema(pa.table({f"mot_{i}": answers[:, i] for i in range(4)}))
+    assert {column.type for column in guess.schema.columns} == {ColumnType.ORDINAL}
+    assert {column.levels for column in guess.schema.columns} == {("1", "2", "3", "4")}
+
+
+def test_codes_below_zero_among_occupations_and_grades_of_schools_are_missing() -> None:
+    rng = np.random.default_rng(13)
+    grades = ("1+", "1", "1-", "2+", "2", "2-", "3+", "3", "3-", "4+", "4", "4-", "5", "6")
+    table = pa.table(
+        {
+            "isco": rng.choice(["0110", "2341", "5223", "-99"], N),
+            "grade": rng.choice([*grades, "-99", "-97"], N),
+            "ocena": rng.choice(["2", "2+", "3-", "3", "3+", "4-", "4"], N),
+            "dose": rng.choice(["1", "3", "-1", "high", "low"], N),
+        }
+    )
+    isco, grade, ocena, dose = guess_schema(table).schema.columns
+    assert isco.levels == ("0110", "2341", "5223")
+    assert [code.text for code in isco.missing] == ["-99"]
+    assert (grade.type, grade.levels) == (ColumnType.ORDINAL, grades)
+    assert sorted(code.text for code in grade.missing) == ["-97", "-99"]
+    assert ocena.levels == ("2", "2+", "3-", "3", "3+", "4-", "4")
+    assert (set(dose.levels or ()), dose.missing) == ({"-1", "1", "3", "high", "low"}, ())

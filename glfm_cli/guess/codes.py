@@ -119,6 +119,7 @@ MOST_ABOVE = 3.0  # the largest of them, the least other number
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
 _LARGEST_SMALL_SCALE = 6
 _MANY_NEGATIVES = 4
+LEAST_BELOW = -7.0  # from which on a number below zero is a code among levels
 LEAST_CODES, MANY_CODES = 4, 10  # of two letters, among which NA may be one, and is
 NOWHERE = 1e20  # from which numbers fill the empty cells of grids: 1e30, 1.70141e38
 LEAST_REPEATED = 3  # rows with the one number below zero, far from all others, that is a code
@@ -245,6 +246,14 @@ def number_codes(column: Profile) -> NDArray[np.bool_]:
     high = np.zeros_like(low)
     high[rest] = _high_codes(column.numbers[rest])
     return low | high | _undetected(column)
+
+
+def below_codes(column: Profile) -> NDArray[np.bool_]:
+    """Return numbers such as -9 or -99 of a column that holds other texts: none else is below 0."""
+    below = column.numbers < 0.0
+    coded = np.isin(column.numbers, LOW_CODES) & (column.numbers <= LEAST_BELOW)
+    few = below.sum() <= _MANY_NEGATIVES and np.array_equal(below, coded)
+    return below if few else below & False
 
 
 def below_limits(column: Profile) -> NDArray[np.bool_]:

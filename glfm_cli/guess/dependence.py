@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from glfm_cli.guess.codes import number_codes
 from glfm_cli.guess.profile import Profile
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN, Numerals
@@ -45,14 +46,19 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
 
     "items" : several columns have the same numbers;  "order", "codes" : what others depend on
     """
-    asked = [i for i, column in enumerate(columns) if _is_asked(column)]
+    codes = [_codes(column) for column in columns]
+    bare = [one.keep(~np.isin(one.numbers, of)) for one, of in zip(columns, codes, strict=True)]
+    asked = [i for i, column in enumerate(bare) if _is_asked(column)]
     if not asked:
         return {}
-    ranges = Counter(_range(columns[i]) for i in asked)
+    ranges = Counter(_range(bare[i]) for i in asked)
     rows = np.unique(np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int))
     places = sorted(set(asked) | set(range(min(len(columns), MOST_COLUMNS))))
     sample = {place: table.column(place).take(pa.array(rows)) for place in places}
-    numbers = {i: numbers_of(column, columns[i].written) for i, column in sample.items()}
+    numbers = {}
+    for i, column in sample.items():
+        x = numbers_of(column, columns[i].written)
+        numbers[i] = np.where(np.isin(x, codes[i]), np.nan, x)
     few = np.unique(np.linspace(0, len(places) - 1, min(MOST_OTHERS, len(places))).astype(int))
     compared = [places[i] for i in few]
     others = [(place, y) for place in compared for y in _seen(sample[place], numbers[place])]
@@ -64,11 +70,17 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
         share = lines / (lines + rest) if lines + rest > 0 else None
         if share is not None and share <= UNORDERED:
             found[place] = "codes"
-        elif ranges[_range(columns[place])] >= ALIKE:
+        elif ranges[_range(bare[place])] >= ALIKE:
             found[place] = "items"
         elif share is not None and share >= ORDERED:
             found[place] = "order"
     return found
+
+
+def _codes(column: Profile) -> Values:
+    """Return the numbers of a column that stand for a missing cell, such as -9."""
+    numbers = column.keep(column.is_number)
+    return numbers.numbers[number_codes(numbers)] if numbers.n_distinct else numbers.numbers
 
 
 def _range(column: Profile) -> tuple[float, float]:

@@ -192,8 +192,10 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     if column.kind is Kind.BOOLEAN or column.order is not None or column.is_category:
         return column, gaps, False
     dates = column.matches(DATE)
+    below = codes.below_codes(column)
     if (column.matches(LEADING_ZERO) & ~dates).any() and column.kind is Kind.TEXT:
-        return column, gaps, False
+        gaps = gaps.add(column, below, "among codes, taken for missing")
+        return column.keep(~below), gaps, False
     partial = codes.parts_of_dates(column, dates)
     if partial.any():
         gaps = gaps.add(column, partial, "known in part, left as it is", impute=False)
@@ -229,7 +231,8 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
         among = "dates" if dates.any() else "words"
         gaps = gaps.add(column, stray, f"among {among}, taken for missing")
         return *_part_doubtful(column.keep(~stray), gaps), False
-    return column, gaps, False
+    gaps = gaps.add(column, below, "among words, taken for missing")
+    return column.keep(~below), gaps, False
 
 
 def _part_codes(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:

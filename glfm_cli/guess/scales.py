@@ -52,6 +52,7 @@ _RATINGS = (
     ("C/Ca/Caa/B/Ba/Baa/A/Aa/Aaa", {"3": -1, "2": 0, "": 0, "1": 1}),
 )
 _OF_AGENCIES = {"BB", "BBB", "Ba", "Baa"}  # of which one is there: A, AA and C are sizes as well
+_NOTCHED, _NOTCHES = re.compile(r"([0-6])([+-]?)"), {"-": -1, "": 0, "+": 1}
 _SEASON = re.compile(r"(\d{4})\s*[/–-]\s*(\d{2}|\d{4})")
 _STEPS = {word for ranks in _RANKS[:-1] for word in ranks}
 # Of words that grade others, in English, German, French, Spanish.
@@ -88,7 +89,10 @@ def yes_no(word: str) -> int | None:
 def order(words: Iterable[str]) -> tuple[str, ...] | None:
     """Return words from low to high when they are steps of one scale, otherwise None."""
     found = sorted(words)
-    of = (_scale_keys, _graded_keys, _season_keys, _range_keys, _numbered_keys, _rating_keys)
+    of = (
+        *(_scale_keys, _graded_keys, _season_keys, _range_keys, _numbered_keys, _rating_keys),
+        _notched_keys,
+    )
     for keys in (keys_of(found) for keys_of in of):
         # Two words of one rank ("bad", "Bad") would stand in an order that nothing tells.
         if keys is not None and len(set(keys)) == len(keys):
@@ -163,6 +167,23 @@ def _rating_keys(words: list[str]) -> list[tuple[float, float]] | None:
         ):
             return [(float(grades.index(grade)), float(notches[notch])) for grade, notch in parted]
     return None
+
+
+def _notched_keys(words: list[str]) -> list[tuple[float, float]] | None:
+    """Return the ranks of grades of schools with notches: 1+, 1, 1-, 2+; or 1, 1+, 2-, 2.
+
+    Where the best is 1 it has notches and the worst has none; else + is more.
+    """
+    found = [_NOTCHED.fullmatch(word.strip()) for word in words]
+    parted = [(int(match[1]), _NOTCHES[match[2]]) for match in found if match]
+    if len(parted) < len(words) or {notch for _, notch in parted} != {-1, 0, 1}:
+        return None
+    digits = sorted({digit for digit, _ in parted})
+    if digits[-1] - digits[0] >= len(digits) or len(digits) < FEWEST_CODES - 1:
+        return None
+    most_first = any(digit == 1 and notch for digit, notch in parted)
+    sign = -1 if most_first else 1
+    return [(float(digit), float(sign * notch)) for digit, notch in parted]
 
 
 def _range_keys(words: list[str]) -> list[tuple[float, float]] | None:
