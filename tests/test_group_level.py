@@ -15,7 +15,8 @@ from glfm_cli import impute, load_fit, suggest
 from glfm_cli.arrays import Array, Groups
 from glfm_cli.completion import prepare
 from glfm_cli.encoding import encode, first_of_group, settle, with_known
-from glfm_cli.encoding.group_level import is_group_level
+from glfm_cli.guess import guess_schema
+from glfm_cli.guess.levels import is_group_level
 from glfm_cli.guess.skips import is_known_once
 from glfm_cli.inference.hidden_cells import TIMES, _chosen, without_cells
 from glfm_cli.inference.sampling import sample
@@ -153,10 +154,46 @@ def test_one_differing_row_is_enough(seed: int, n_groups: int, size: int) -> Non
     x = code * 1.5
     x[rng.random(x.size) < 0.1] = np.nan
     several = np.bincount(code[~np.isnan(x)], minlength=n_groups) > 1
-    assert is_group_level(x, code) == (several.sum() > 10)
+    assert is_group_level(x, code) or several.sum() <= 10
     if several.any():
         x[rng.choice(np.flatnonzero(several[code] & ~np.isnan(x)))] += 1.0
         assert not is_group_level(x, code)
+
+
+def test_few_groups_are_enough_where_each_has_a_value_of_its_own() -> None:
+    code = np.repeat(np.arange(5), 20)
+    area = np.where(code == 4, np.nan, np.array([8.5, 40, 138.6, 17, 0])[code])
+    assert is_group_level(area, code)
+    assert not is_group_level(np.where(code < 2, 1.0, 2.0), code)  # by chance, or slowly changing
+    assert not is_group_level(area[::10], code[::10])
+    area[3] = 9.0
+    assert not is_group_level(area, code)
+
+
+@pytest.mark.parametrize("n_stations", [6, 14])
+def test_levels_that_are_groups_of_which_some_have_no_value_are_named(n_stations: int) -> None:
+    rng = np.random.default_rng(n_stations)
+    station = np.repeat(np.arange(n_stations), 20)
+    forest = rng.uniform(5, 90, n_stations)
+    ph = 7 + 0.01 * forest[station] + 0.1 * rng.standard_normal(station.size)
+    table = pa.table(
+        {
+            "station": [f"S{g}" for g in station],
+            "forest": pa.array(forest[station], mask=station == 2),
+            "ph": pa.array(ph, mask=rng.random(ph.size) < 0.1),
+        }
+    )
+    types = {"columns": {"station": "categorical", "forest": "positive", "ph": "positive"}}
+    said = "'forest': the same in all rows of each 'station', of which some have no value, "
+    (warning,) = (one for one in impute(table, types, **SHORT).warnings if one.startswith(said))
+    assert "give 'station' `role: group`" in warning
+    types["columns"]["station"] = "group"
+    warnings = impute(table, types, **SHORT).warnings
+    assert "'forest': constant within each group, and completed so" in warnings
+    assert not any(one.startswith(said) for one in warnings)
+    hint = guess_schema(table).skips["forest"]
+    assert hint.startswith("the same in all rows of each station, of which some have none; ")
+    assert hint.endswith('only_if: station != "S2"')
 
 
 def test_cells_are_alike_within_groups_alone() -> None:

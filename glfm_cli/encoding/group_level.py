@@ -15,10 +15,10 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.related import Relations
+from glfm_cli.guess.levels import is_group_level, without_value
 from glfm_cli.guess.skips import is_known_once
 
 MOST_NAMED = 3
-LEAST_EXPECTED = 10.0  # groups whose values would differ by chance, where in fact none do
 
 
 def with_group_levels(data: Data) -> Data:
@@ -27,7 +27,9 @@ def with_group_levels(data: Data) -> Data:
     Such cells count as observed, and are still to be written. New rows have what their fit found.
     Columns with a formula, inequality, condition, intervals or trials have rules of their own.
     """
-    if data.groups is None or not data.groups.n:
+    if data.groups is None:
+        return replace(data, notes=(*data.notes, *_perhaps_groups(data.columns)))
+    if not data.groups.n:
         return data
     code, ruled = data.groups.code, Relations.of(data.columns, as_stated=True).numbers
     columns, told, once = list(data.columns), [], []
@@ -57,30 +59,35 @@ def with_group_levels(data: Data) -> Data:
     return replace(data, columns=tuple(columns), notes=(*data.notes, *notes))
 
 
+def _perhaps_groups(columns: Sequence[EncodedColumn]) -> list[str]:
+    """Return which columns of levels are groups, by columns that some of these have no value of.
+
+    Cells of such a level are like none of those by which intervals are corrected.
+    """
+    told: dict[str, list[str]] = {}
+    asked = [one for one in columns if one.requested.any() and one.column.completed]
+    for levels in columns:
+        if not levels.column.nominal or not levels.observed.all():
+            continue
+        for one in asked:
+            if without_value(one.observed, levels.x.astype(int)) and is_group_level(
+                one.x, levels.x.astype(int)
+            ):
+                told.setdefault(one.column.name, []).append(levels.column.name)
+    first: dict[str, list[str]] = {}
+    for name, groups in told.items():
+        first.setdefault(groups[0], []).append(f"'{name}'")
+    return [
+        f"{_shown(names)}: the same in all rows of each '{group}', of which some have no value, "
+        f"completed with too narrow intervals: give '{group}' `role: group`, or, where there is "
+        "nothing to complete, these columns an `only_if`"
+        for group, names in first.items()
+    ]
+
+
 def _shown(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
-
-
-def is_group_level(x: Array, code: Array) -> bool:
-    """Return whether values (N,), NaN where unknown, never differ in a group, and not by chance.
-
-    Of n values drawn from all, with shares p_r, all are the same with probability sum_r p_r^n; so
-    many groups must be expected to differ that none by chance is beyond belief (exp(-10)).
-    """
-    known = ~np.isnan(x)
-    values, of_row = np.unique(x[known], return_inverse=True)
-    if values.size < 2:
-        return False
-    _, group, size = np.unique(code[known], return_inverse=True, return_counts=True)
-    of_group = np.empty(size.size, dtype=of_row.dtype)
-    of_group[group] = of_row  # of those of a group one, which all must be
-    if np.any(of_row != of_group[group]):
-        return False
-    p = np.bincount(of_row) / of_row.size
-    sizes, n_groups = np.unique(size, return_counts=True)
-    expected = sum(m * (1.0 - np.sum(p**n)) for n, m in zip(sizes, n_groups, strict=True))
-    return bool(expected >= LEAST_EXPECTED)
 
 
 def _with_known(encoded: EncodedColumn, code: Array) -> EncodedColumn:

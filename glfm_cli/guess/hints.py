@@ -20,6 +20,7 @@ from glfm_cli.guess.codes import is_unanswered
 from glfm_cli.guess.dates import days_in
 from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.derived import closed_run, derived
+from glfm_cli.guess.levels import is_group_level, without_value
 from glfm_cli.guess.names import is_direction, upper_ends, words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.skips import Filter, at_zero, is_known_once, is_merged, skipped
@@ -116,11 +117,12 @@ def skips_of(
             )
         if not verdict.column.modelled:
             continue
-        if hint := skipped(there, [one for one in filters if one.name != name]):
+        others = [one for one in filters if one.name != name]
+        if hint := skipped(there, others):
             codes = verdict.column.missing
             if not all(code.impute for code in codes):  # inside, such cells are missing ones then
                 hint += f", missing: {flow([code.text for code in codes])}"
-            found[name] = hint
+            found[name] = _or_group(hint, _coded(table.column(i), verdict).rows, others)
         if several is not None and group is not None and is_known_once(there, group):
             once = f"known in one row of each {columns[several].name}; what holds for its others "
             found[name] = once + "write into them" + (f"; {found[name]}" if hint else "")
@@ -130,6 +132,23 @@ def skips_of(
             told = in_several_units(x, unit, of_levels)
             found |= {name: told} if told else {}
     return found
+
+
+def _or_group(hint: str, values: NDArray[np.int64], filters: Sequence[Filter]) -> str:
+    """Return an `only_if`, and before it the group of which a column says something, if any.
+
+    values : which of its values each row has, -1 of none (n,)
+    """
+    there = values >= 0
+    x = np.where(there, values, np.nan)
+    of = (one for one in filters if not one.is_number and np.all(one.rows >= 0))
+    found = (one for one in of if without_value(there, one.rows) and is_group_level(x, one.rows))
+    if (one := next(found, None)) is None:
+        return hint
+    return (
+        f"the same in all rows of each {one.name}, of which some have none; where they have one "
+        f"that is not known, give {one.name} `role: group`; {hint}"
+    )
 
 
 def notes_of(
