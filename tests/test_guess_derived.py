@@ -208,7 +208,7 @@ def test_the_hint_can_be_pasted_and_then_holds(tmp_path, monkeypatch: pytest.Mon
         'completed ones: formula: "`A VAL` - BASE"\n' in said
     )
     assert "# q1 + q2 + q3 + q4 in all 48 rows" in said
-    assert "completed ones need not be: `role: ignore`, and compute it afterwards\n" in said
+    assert "completed ones need not be, and both may come out too sure: `role: ignore`" in said
     types = yaml.safe_load(said)
     types["columns"]["CHG"] = {"type": "real", "formula": "`A VAL` - BASE"}
     (tmp_path / "t.yaml").write_text(Schema.from_dict(types).to_yaml())
@@ -287,3 +287,42 @@ def test_every_upper_end_of_a_column_is_named_in_the_order_of_the_table() -> Non
     table = pa.table({name: x.astype(str) for name, x in ends.items()})
     hints = [hint for hint in guess_schema(table).hints["Low_min"] if "less_than" in hint]
     assert [hint.rpartition(" ")[2] for hint in hints] == ["HIGH_min", "low_max"]
+
+
+def items(seed: int = 5) -> dict[str, np.ndarray]:
+    """Return answers from 1 to 4 to five questions, of which the fourth is turned round."""
+    rng = np.random.default_rng(seed)
+    answers = rng.integers(1, 5, (N, 5)).astype(float)
+    return {name: answers[:, i] for i, name in enumerate(("m_1", "m_2", "m_3", "m_4r", "m_5"))}
+
+
+def test_scores_of_items_some_of_them_turned_round_are_found() -> None:
+    own = items()
+    a, b, c, d, e = own.values()
+    total, mean = a + b + c + (5 - d), np.round((a + b + (5 - d) + (5 - e)) / 4, 2)
+    assert formulas(**own, age=BASE, total=total) == {"total": "m_1 + m_2 + m_3 - m_4r + 5"}
+    assert formulas(mean=mean, **own) == {"mean": "(m_1 + m_2 - m_4r - m_5 + 10) / 4"}
+    assert formulas(**own, total=a + c + e) == {"total": "m_1 + m_3 + m_5"}
+    total[3] += 1
+    assert formulas(**own, total=total, other=a + b - 2 * c) == {}
+
+
+def test_a_score_is_found_where_no_row_has_all_columns() -> None:
+    own = items()
+    half = np.arange(N) % 2 == 0
+    others = {f"x_{i}": np.where(half, np.nan, RNG.integers(1, 5, N)) for i in range(3)}
+    total = own["m_1"] + own["m_2"] + own["m_5"] - own["m_4r"]
+    found = formulas(**others, **own, total=np.where(half, total, np.nan))
+    assert found == {"total": "m_1 + m_2 + m_5 - m_4r"}
+
+
+def test_a_score_of_ordinal_items_is_to_be_computed_afterwards(tmp_path: Path) -> None:
+    own = {name: [str(int(x)) for x in answers] for name, answers in items().items()}
+    a, b, _, d, _ = items().values()
+    table = pa.table({**own, "score": (a + b + 5 - d).astype(int)})
+    (hint,) = guess_schema(table).hints["score"]
+    assert hint.startswith("m_1 + m_2 - m_4r + 5 in all 60 rows of a sample")
+    assert hint.endswith("`role: ignore`, and compute it afterwards")
+    holed = table.set_column(5, "score", pa.array([None, *table["score"].to_pylist()[1:]]))
+    done = impute(holed, "auto", model="bsvd", chains=1, warmup=5, draws=5, threads=1)
+    assert any(one.startswith("column 'score' follows from others") for one in done.warnings)

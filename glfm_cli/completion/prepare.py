@@ -301,7 +301,7 @@ def _without_formula(names: Sequence[str]) -> list[str]:
     follows = "follow" if len(names) > 1 else "follows"
     return [
         f"{_columns(names)} {follows} from others where they are known, but not in completed "
-        "cells; `glfm types` writes the formula to add to a types file"
+        "cells; `glfm types` writes the formula, and what to do"
     ]
 
 

@@ -1,8 +1,8 @@
 """Columns that follow from others in every row: differences, products, shares and totals.
 
 Sought are, of numbers that vary, c = a + b, c = a b, c b = a and c b = 100 a (shares and per cent),
-sums of three columns or more that stand together, times between two dates, and one column in two
-units; each in every row where all are known.
+sums of three columns or more that stand together, scores of items, times between two dates, and one
+column in two units; each in every row where all are known.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.guess.conversions import conversions, spans
+from glfm_cli.guess.scores import scores
 
 MOST_COLUMNS = 40  # numbers that are looked at
 LEAST_ROWS = 20  # in which all are known
@@ -62,6 +63,7 @@ def derived(
         for one in (
             *_totals(names, numbers),
             *_pairs(names, numbers),
+            *(Derived(*one) for one in scores(names, numbers, half, LEAST_ROWS)),
             *_spans(names, X, half, moments),
             *_conversions(names, numbers, half),
         ):

@@ -40,6 +40,7 @@ MOST_LISTED = 1000  # different cells that are looked at for lists of answers
 ANSWER_MARKS = (";", "|", ",")
 HALF_CIRCLE = 180.0  # degrees
 SAMPLE = 300  # rows in which formulas are sought
+NEED_NOT = "completed ones need not be"
 ADD_FORMULA = "if it must be so in completed ones: formula: "
 _SUMMARIES = words(
     """total totals sum mean means average median sd summe gesamt mittelwert durchschnitt somme
@@ -78,8 +79,9 @@ def hints_of(
 
 
 def following(hints: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the columns for which there is a formula among what may be added to guesses."""
-    return [name for name, own in hints.items() if any(ADD_FORMULA in hint for hint in own)]
+    """Return the columns that have a formula, which may be added to guesses or not."""
+    said = (ADD_FORMULA, NEED_NOT)
+    return [name for name, own in hints.items() if any(one in hint for one in said for hint in own)]
 
 
 def skips_of(
@@ -332,7 +334,8 @@ def _formulas(
         if all(verdicts[asked[d]].column.numeric for d in (one.column, *one.of)):
             mend = f"{ADD_FORMULA}{scalar(one.formula)}"
         else:
-            mend = "completed ones need not be: `role: ignore`, and compute it afterwards"
+            mend = f"{NEED_NOT}, and both may come out too sure: `role: ignore`, and compute it "
+            mend += "afterwards"
         yield names[one.column], f"{where}; {mend}"
     numbers = [k for k, i in enumerate(asked) if verdicts[i].column.numeric and k not in dates]
     X = np.column_stack([parts[k] for k in numbers] or [np.empty(0)])
