@@ -78,6 +78,7 @@ class GroupMates:
         Returns: (D, n) what is told, and (D, n) which missing cells nobody tells of.
         """
         old = np.delete(np.arange(self.code.size), own[own >= 0])
+        old = old[np.isin(self.code[old], code)]
         _, both = np.unique(np.append(self.code[old], code), return_inverse=True)
         told, alone = np.empty(z.shape, np.float32), np.isnan(z)
         for d, cells in enumerate(z):
@@ -158,6 +159,8 @@ def _told(
         return found
     for own in range(-1, HANDS):
         of, by = hand == own, there & (hand != own)
+        if not of.any():
+            continue
         if nominal:
             groups, level = _most_frequent(y[by].astype(np.intp), code[by])
             at = np.minimum(np.searchsorted(groups, code[of]), groups.size - 1)
@@ -172,7 +175,8 @@ def _told(
 def _most_frequent(level: Array, code: Array) -> tuple[Array, Array]:
     """Return the groups, ascending, and the most frequent level of each; of several that of all."""
     every = np.bincount(level)
-    pairs, n = np.unique(np.stack([code, level]), axis=1, return_counts=True)
-    order = np.lexsort((every[pairs[1]], n, pairs[0]))
-    groups, last = np.unique(pairs[0][order][::-1], return_index=True)
-    return groups, pairs[1][order][::-1][last]
+    pairs, n = np.unique(code * every.size + level, return_counts=True)
+    group, level = np.divmod(pairs, max(every.size, 1))
+    best = np.lexsort((every[level], n, group))[::-1]
+    groups, first = np.unique(group[best], return_index=True)
+    return groups, level[best][first]
