@@ -111,6 +111,17 @@ def test_uncertainty_is_that_of_the_group() -> None:
     assert np.all(sure[level & (part == 0)] < 1.0)
 
 
+def test_ends_of_what_is_certain_have_all_its_digits() -> None:
+    table, true = schools()
+    area = pa.array(np.sqrt(true["size"]), mask=table["size"].is_null().to_numpy())
+    types = {"columns": {**TYPES["columns"], "area": "real"}}
+    cells = impute(table.append_column("area", area), types, **SHORT).cells().to_pandas()
+    sure = cells[(cells.column == "area") & (cells.sd == 0.0)]
+    assert len(sure) == 30
+    assert sure.lower.equals(sure.estimate)
+    assert sure.upper.equals(sure.estimate)
+
+
 def test_new_rows_have_what_their_fit_found(tmp_path: Path) -> None:
     table, _ = schools()
     fit = str(tmp_path / "schools.glfm")

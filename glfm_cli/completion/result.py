@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.draws import draw_parts
@@ -231,7 +232,13 @@ class Completion(CompletionResult):
         numeric = part.marginal.probabilities is None
         spread = in_numbers(part.encoded, part.marginal)
         categorical = column.nominal
-        blank = pa.nulls(rows.size, pa.string())
+        blank, estimates = pa.nulls(rows.size, pa.string()), self._estimates(part)
+        low, high = (
+            blank
+            if categorical  # ends are written in fewer digits than what is certain
+            else pc.if_else(pa.array(spread.sd == 0.0), estimates, _as_text(part.encoded, end))
+            for end in (spread.quantiles[:, 0], spread.quantiles[:, 2])
+        )
         arrays = [
             pa.array(rows + 1, pa.int64()),
             *(
@@ -240,11 +247,11 @@ class Completion(CompletionResult):
             ),
             pa.array([column.name] * rows.size, pa.string()),
             pa.array([str(column.type)] * rows.size, pa.string()),
-            self._estimates(part),
+            estimates,
             pa.array(spread.mean, pa.float64(), from_pandas=True),
             pa.array(spread.sd, pa.float64(), from_pandas=True),
-            blank if categorical else _as_text(part.encoded, spread.quantiles[:, 0]),
-            blank if categorical else _as_text(part.encoded, spread.quantiles[:, 2]),
+            low,
+            high,
             pa.nulls(rows.size, pa.float64()) if numeric else pa.array(part.probability),
             pa.array(spread.mcse, pa.float64(), from_pandas=True),
         ]
