@@ -520,6 +520,12 @@ MUTANTS = {
     "trees told by whole groups what whole groups lack": Mutant(
         "latent/forest/model.py", "same = problem.group_level", "same = ()", MATES
     ),
+    "trees for rows beyond all that they know": Mutant(
+        "latent/forest/model.py", "return beyond <= BEYOND * n", "return True", NEIGHBOURS
+    ),
+    "the time itself among the numbers of later rows": Mutant(
+        "latent/forest/model.py", "d == problem.groups.clock", "d == -1", NEIGHBOURS
+    ),
     "neighbours of other groups": Mutant(
         "latent/forest/related.py", "groups.code if groups.n else None", "None", MATES
     ),

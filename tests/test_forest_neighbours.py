@@ -226,6 +226,25 @@ def test_a_saved_fit_completes_later_rows(tmp_path: Path) -> None:
     assert all(a == b for a, b in zip(known, one.column("y"), strict=True) if a.is_valid)
 
 
+@pytest.mark.parametrize("lift", [0.0, 30.0])
+def test_rows_beyond_all_values_of_the_fit_are_completed_without_trees(
+    tmp_path: Path, lift: float
+) -> None:
+    """A predictor that is the time is always beyond, and does not count."""
+    table, _, _ = table_in_time(1, 120)
+    fit = tmp_path / "a.glfm"
+    impute(table.slice(0, 90), IN_TIME, chains=7, warmup=8, draws=8, seed=0, save=fit)
+    new = table.slice(90)
+    for name in ("other", "y"):
+        moved = [None if x is None else x % 3.0 + lift for x in new.column(name).to_pylist()]
+        new = new.set_column(new.schema.get_field_index(name), name, pa.array(moved))
+    done = impute(new, fit=fit)
+    model = done.posterior.model
+    assert isinstance(model, Candidates)
+    found = {model.candidates[which] for which in done.posterior.groups}
+    assert found == {"glfm", "linear", *(["forest"] if not lift else [])}
+
+
 def test_a_resumed_run_is_the_run_that_was_not_interrupted(tmp_path: Path) -> None:
     table, _, _ = table_in_time(2, 90)
     how = {"model": "forest", "chains": 2, "warmup": 8, "seed": 0}

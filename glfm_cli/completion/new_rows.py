@@ -27,7 +27,7 @@ from glfm_cli.encoding import (
     with_known,
     with_types,
 )
-from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.folding import fold_in, that_reach
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
 from glfm_cli.latent.model import DENSE, Problem
@@ -163,6 +163,7 @@ class Fitted:
         new = self._new(data)
         if new is not None:
             problem = self.problem_of(new)
+            posterior = that_reach(posterior, problem)
             posterior = fold_in(posterior, problem, seed=seed, threads=threads, sweeps=sweeps)
         return Run(posterior, None, time.monotonic() - began, self.notes)
 

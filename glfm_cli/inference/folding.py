@@ -18,7 +18,7 @@ from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.row_scores import DrawScores, RowScores
-from glfm_cli.latent.capabilities import Candidates, JoinsRows, StartsNear
+from glfm_cli.latent.capabilities import Candidates, HasReach, JoinsRows, StartsNear
 from glfm_cli.latent.model import DENSE, Cells, Problem, Refill, Values, gaussian, sees_values
 from glfm_cli.links.told import told
 from glfm_cli.streams import FOLD, Streams, seed_of_batch
@@ -65,6 +65,22 @@ def fold_in(
         for chain in zip(*(part.chains for part in parts), strict=True)
     )
     return replace(posterior, chains=chains)
+
+
+def that_reach(posterior: Posterior, problem: Problem) -> Posterior:
+    """Return the posterior of a fit for new rows: of several models those that know such rows.
+
+    Of the same draws, where no model or every model does.
+    """
+    model, left = posterior.model, []
+    if not isinstance(model, Candidates):
+        return posterior
+    for index in range(len(posterior.chains)):
+        ours, own = _of_chain(posterior, problem, index)
+        draw = ours.chains[index][0].latent
+        if not isinstance(own.model, HasReach) or own.model.reaches(draw, own):
+            left.append(posterior.chains[index])
+    return replace(posterior, chains=tuple(left or posterior.chains))
 
 
 def _fold_batch(

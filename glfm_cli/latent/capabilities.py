@@ -263,6 +263,14 @@ class TakesAtoms(Protocol):
 
 
 @runtime_checkable
+class HasReach(Protocol):
+    """A model that forecasts nothing that is far from what it has seen."""
+
+    def reaches(self, draw: Any, problem: Any) -> bool:
+        """Return whether new rows are like those of a draw."""
+
+
+@runtime_checkable
 class TakesGroups(Protocol):
     """A model that sees values, and takes rows that belong together."""
 

@@ -19,9 +19,10 @@ from glfm_cli.latent.forest.related import RelatedRows
 from glfm_cli.latent.forest.sums import with_sums
 from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled, targets
 from glfm_cli.latent.forest.twins import Alone, draw_together, twins_of
-from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
+from glfm_cli.latent.model import Kind, Pairs, Problem, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
 
+BEYOND = 0.05  # of the numbers of new rows
 TIMED = 8  # columns by which the time of a search for all of them is told
 TRACED_ROWS = 200  # at most, from which the log likelihood of a kept draw is traced
 
@@ -209,6 +210,24 @@ class Forest:
         own = np.full(z.shape[1], -1) if own is None else own
         ends = ends_of(problem.links, problem.xs)
         return draw.folded(z, own.astype(np.int32), ends, sweeps, rng, problem.groups)
+
+    def reaches(self, draw: ForestDraw, problem: Problem) -> bool:
+        """Return whether hardly any numbers of rows in time are beyond all of the fit.
+
+        Trees know no value that they have not seen: series that rise or walk leave them behind.
+        """
+        if problem.groups is None or problem.groups.time is None:
+            return True
+        z = cells_of(problem.links, problem.xs, draw.kinds)
+        beyond, n = 0, 0
+        for d in np.flatnonzero(draw.kinds.levels[: len(z)] == 0):
+            if d == problem.groups.clock:
+                continue
+            new, known = z[d][~np.isnan(z[d])], draw.donors[d][draw.seen[d] != 0]
+            if known.size:
+                beyond += int(np.sum((new < known.min()) | (new > known.max())))
+                n += new.size
+        return beyond <= BEYOND * n
 
     def join_rows(self, draws: Sequence[ForestDraw]) -> ForestDraw:
         """Return the draw of all rows, below each other."""
