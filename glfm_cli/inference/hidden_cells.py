@@ -25,6 +25,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.corrections import fit_powers, fit_tilts
+from glfm_cli.inference.derived_gaps import derived_gaps
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.gap_runs import cells_in_runs, in_time, series_order, worth
 from glfm_cli.inference.posterior import Draw, Posterior
@@ -268,7 +269,10 @@ def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, A
         _, first, of_row = np.unique(code, return_index=True, return_inverse=True)
         for d in problem.group_level:
             parts[d] = parts[d][first][of_row]
-    return rows, seen[rows] & np.column_stack(parts)
+    chosen = seen[rows] & np.column_stack(parts)
+    for d, of in derived_gaps(seen).items():
+        chosen[:, d] = seen[rows, d] & chosen[:, of].any(axis=1)
+    return rows, chosen
 
 
 def _worth(problem: Problem, times: int) -> Array:
