@@ -367,3 +367,30 @@ def test_codes_below_zero_among_occupations_and_grades_of_schools_are_missing() 
     assert sorted(code.text for code in grade.missing) == ["-97", "-99"]
     assert ocena.levels == ("2", "2+", "3-", "3", "3+", "4-", "4")
     assert (set(dose.levels or ()), dose.missing) == ({"-1", "1", "3", "high", "low"}, ())
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_what_orders_the_rows_of_a_person_may_have_role_time(left: bool) -> None:
+    rng = np.random.default_rng(14)
+    person, wave = np.repeat(np.arange(80), 3), np.tile(np.arange(1, 4), 80)
+    kept = wave <= rng.integers(1, 4, 80)[person] if left else wave > 0
+    columns = {
+        "pupil_id": [f"{7 * p:07d}" for p in person],
+        "sex": np.where(person % 2, "f", "m"),
+        "wave": wave,
+        "day": [f"{10 + w}.09.{2018 + w}" for w in wave],
+        "score": (50 + 5 * wave + rng.normal(size=240)).round(1),
+    }
+    table = pa.table(columns).filter(kept)
+    said = "differs in all rows of each pupil_id: `role: time`, where pupil_id has `role: group`"
+    hints = guess_schema(table).hints
+    assert hints["day"] == [said]
+    assert said not in [*hints["wave"], *hints["score"]]
+    undated = table.drop_columns("day")
+    assert guess_schema(undated).hints["wave"] == [said]
+    named = undated.rename_columns({"wave": "semester"})
+    assert guess_schema(named).schema.columns[2].type is ColumnType.ORDINAL
+    (hint,) = guess_schema(named).hints["semester"]
+    assert "`{type: real, role: time}`" in hint
+    again = pa.concat_tables([table, table.slice(0, 1)])  # two rows of one day
+    assert said not in [hint for own in guess_schema(again).hints.values() for hint in own]

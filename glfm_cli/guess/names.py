@@ -53,6 +53,10 @@ _SHARE = words("share proportion prop fraction frac prob probability rate ratio"
 _PERCENT = words("percent percentage pct perc")
 _DATE = words("date datum fecha data dat day tag dob birthdate geburtsdatum")
 _WHEN = words("time timestamp datetime date day week month year created updated")
+_OCCASION = words(
+    """wave visit time year month week day session occasion semester round age welle jahr monat
+    woche tag zeit besuch vague visite temps annee mois ola visita tiempo mes"""
+)
 _INTENSITY = words("lfq ibaq baq intensity intensities abundance abundances")
 _WEIGHT = re.compile(  # of a survey; that of a body or a car is called weight alone
     r"""(survey|sampl(e|ing)|design|final|calibrat(ed|ion)|population|analysis|person|household|
@@ -160,5 +164,6 @@ is_banded = partial(_has, _BANDED)
 is_share = partial(_has, _SHARE)
 is_date = partial(_has, _DATE)
 is_when = partial(_has, _WHEN)
+is_occasion = partial(_has, _OCCASION)
 is_direction = partial(_has, _DIRECTION)
 is_year = partial(_has, _YEAR)
