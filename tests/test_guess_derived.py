@@ -326,3 +326,15 @@ def test_a_score_of_ordinal_items_is_to_be_computed_afterwards(tmp_path: Path) -
     holed = table.set_column(5, "score", pa.array([None, *table["score"].to_pylist()[1:]]))
     done = impute(holed, "auto", model="bsvd", chains=1, warmup=5, draws=5, threads=1)
     assert any(one.startswith("column 'score' follows from others") for one in done.warnings)
+
+
+@pytest.mark.parametrize("per", [1_000, 10_000, 100_000, 1_000_000])
+def test_rates_per_thousand_and_more_are_found(per: int) -> None:
+    rng = np.random.default_rng(7)
+    defects, lot = rng.poisson(3.0, N).astype(float), rng.choice([5e3, 1e4, 2e4, 3e4], N)
+    rate = np.round(per * defects / lot, 1 if per > 10_000 else 3)
+    found = formulas(defects=defects, lot=lot, age=BASE, rate=rate)
+    assert found == {"rate": f"{per} * defects / lot"}
+    rate[5] *= 1.5
+    rate[6] += 7.0
+    assert formulas(defects=defects, lot=lot, age=BASE, rate=rate) == {}

@@ -1,8 +1,8 @@
 """Columns that follow from others in every row: differences, products, shares and totals.
 
-Sought are, of numbers that vary, c = a + b, c = a b, c b = a and c b = 100 a (shares and per cent),
-sums of three columns or more that stand together, scores of items, times between two dates, and one
-column in two units; each in every row where all are known.
+Sought are, of numbers that vary, c = a + b, c = a b, c b = a and c b = 100 a (shares, per cent, and
+rates up to 1,000,000), sums of three columns or more that stand together, scores of items, times
+between two dates, and one column in two units; each in every row where all are known.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ MOST_COLUMNS = 40  # numbers that are looked at
 LEAST_ROWS = 20  # in which all are known
 EXACT = 1e-6  # of a sum, relative
 MOST_ROUNDED = 0.02  # of a share, in sds of what it is a share of
+RATES = (1e3, 1e4, 1e5, 1e6)
+FIRST_ROWS, NEAR = 8, 0.05  # that show whether there may be a rate, and how exact it is there
 FIRST_LOOK = 8  # one of so many rows
 FEWEST = 3  # different numbers of each column
 PLACES = range(7)
@@ -140,7 +142,7 @@ def _pairs(names: Sequence[str], X: Values) -> Iterator[Derived]:
         for amount, n in _equal(X, product, EXACT * np.abs(product), (share, whole)):
             if share < whole < amount:
                 yield Derived(amount, f"{names[share]} * {names[whole]}", n, (share, whole))
-        for factor in (1.0, 100.0):
+        for factor in (1.0, 100.0, *_rates(X, product)):
             slack = (tens[share] * np.abs(X[:, whole]) + EXACT * np.abs(product)) / factor
             for part, n in _equal(X, product / factor, slack, (share, whole)):
                 sd = np.nanstd(X[:, part])
@@ -148,9 +150,17 @@ def _pairs(names: Sequence[str], X: Values) -> Iterator[Derived]:
                 last = share > (whole if factor > 1.0 else max(part, whole))
                 if not last or np.nanmedian(slack) > MOST_ROUNDED * sd:
                     continue
-                hundred = "100 * " if factor > 1.0 else ""
-                formula = f"{hundred}{names[part]} / {names[whole]}"
+                times = f"{factor:.0f} * " if factor > 1.0 else ""
+                formula = f"{times}{names[part]} / {names[whole]}"
                 yield Derived(share, formula, n, (part, whole))
+
+
+def _rates(X: Values, product: Values) -> list[float]:
+    """Return the powers of ten that a product may be of some column, as cases per 100,000 are."""
+    few = np.flatnonzero(np.isfinite(product) & (product != 0.0))[:FIRST_ROWS]
+    with np.errstate(divide="ignore"):
+        ratio = product[few, None] / X[few]
+    return [rate for rate in RATES if np.any(np.sum(np.abs(ratio / rate - 1.0) < NEAR, 0) >= 2)]
 
 
 def _totals(names: Sequence[str], X: Values) -> Iterator[Derived]:
