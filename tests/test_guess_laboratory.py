@@ -292,3 +292,15 @@ def test_few_numbers_beside_a_word_are_no_categories() -> None:
     assert guess.reasons["CaCO3"].startswith("ignored: numbers, beside n.n. in 66 % of the cells")
     codes = [f"{i % 24}" if i % 2 else "aisle" for i in range(N)]  # of seats, whole
     assert guess_schema(pa.table({"ward": codes, "zinc": cells})).schema.columns[0].levels
+
+
+def test_tenths_beyond_one_are_measured_and_halves_are_answers() -> None:
+    steps = np.tile(np.arange(10), N // 10)
+    table = {
+        "pH": [f"{7.4 + 0.1 * k:.1f}" for k in steps],
+        "acuity": [f"{0.1 + 0.1 * k:.1f}" for k in steps],
+        "stars": [f"{0.5 + 0.5 * k:.1f}" for k in steps],
+    }
+    columns = guess_schema(pa.table(table)).schema.columns
+    types = {column.name: str(column.type) for column in columns}
+    assert types == {"pH": "positive", "acuity": "ordinal", "stars": "ordinal"}

@@ -22,6 +22,7 @@ LEAST_GROUPS = 5  # that numbers tell apart by how they stand in the rows
 LEAST_ROWS = 30  # that a number with gaps between them may number
 FEWEST_HALVES = 5  # different numbers from which doubles may be a scale in halves
 FINEST_STEP = 0.095  # of a scale; finer ones, but for rounding of 0.1, are measured numbers
+COARSER_STEP = 0.195  # of a scale beyond 1: in tenths pH is measured
 MAX_SCALE = 10  # the top of the longest answer scale
 MAX_CODES = 12  # levels that a column named like a code may have without much data
 LARGEST_EXACT = 2.0**53 - 1  # up to here no other whole number reads as the same double
@@ -262,7 +263,7 @@ def _fractional(column: Profile) -> Verdict:
         and _levels_are_safe(column)
         and _enough(column)
         and np.allclose(steps, steps[0], rtol=1e-9, atol=0)
-        and steps[0] >= FINEST_STEP
+        and steps[0] >= (FINEST_STEP if high <= 1 else COARSER_STEP)
     ):
         return _ordinal(column, f"{span} in {column.n_distinct} even steps: an answer scale")
     top = None
