@@ -338,3 +338,12 @@ def test_rates_per_thousand_and_more_are_found(per: int) -> None:
     rate[5] *= 1.5
     rate[6] += 7.0
     assert formulas(defects=defects, lot=lot, age=BASE, rate=rate) == {}
+
+
+def test_a_formula_with_the_few_sizes_of_lots_says_their_type() -> None:
+    rng = np.random.default_rng(8)
+    defects, lot = rng.poisson(3.0, N), rng.choice([5000, 10000, 20000], N)
+    table = pa.table({"defects": defects, "lot size": lot, "rate": 1e6 * defects / lot})
+    (hint,) = guess_schema(table).hints["rate"]
+    formula = '"1000000 * defects / `lot size`"'
+    assert hint.endswith(f"completed ones: formula: {formula}, and for lot size type: count")

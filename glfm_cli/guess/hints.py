@@ -354,9 +354,11 @@ def _formulas(
     dates = frozenset(k for k, i in enumerate(asked) if verdicts[i].column.moment)
     for one in derived(called, np.column_stack(parts), dates).values():
         where = f"{one.formula} in all {one.n_rows} rows of a sample where that is known"
-        if all(verdicts[asked[d]].column.numeric for d in (one.column, *one.of)):
-            mend = f"{ADD_FORMULA}{scalar(one.formula)}"
-        else:
+        levels = [names[d] for d in (one.column, *one.of) if not verdicts[asked[d]].column.numeric]
+        mend = f"{ADD_FORMULA}{scalar(one.formula)}"
+        if len(levels) == 1 and levels != [names[one.column]]:  # such as the sizes of lots
+            mend += f", and for {scalar(levels[0])} type: count"
+        elif levels:
             mend = f"{NEED_NOT}, and both may come out too sure: `role: ignore`, and compute it "
             mend += "afterwards"
         yield names[one.column], f"{where}; {mend}"
