@@ -689,3 +689,31 @@ def test_equal_cells_are_told_of_where_one_is_to_be_less() -> None:
         "column 'goals': 2 cells are equal to 'shots', as no completed one will be; leave "
         "`less_than` out where that may be (rows 1, 4)",
     ]
+
+
+@pytest.mark.parametrize("censored", [False, True])
+def test_intervals_beside_missing_parts_are_completed_or_named(censored: bool) -> None:
+    rng, n = np.random.default_rng(3), 60
+    iron, sulphur = rng.uniform(60, 90, n).round(2), rng.uniform(0.1, 1.0, n).round(2)
+    carbon, below = (100 - iron - sulphur).round(2), sulphur < 0.5
+    gone = np.arange(n) % 4 == 0
+    table = pa.table(
+        {
+            "iron": [None if g else f"{x}" for g, x in zip(gone, iron, strict=True)],
+            "carbon": [f"{x}" for x in carbon],
+            "sulphur": ["<0.5" if b else f"{x}" for b, x in zip(below, sulphur, strict=True)],
+            "total": ["100"] * n,
+        }
+    )
+    part = {"type": "positive", "parts_of": "total"}
+    mode = {"impute": "censored"} if censored else {}
+    types = {"iron": part, "carbon": part, "sulphur": part | mode, "total": "real"}
+    short = {"model": "bsvd", "chains": 1, "warmup": 10, "draws": 10, "threads": 1}
+    found = impute(table, {"columns": types}, **short)
+    said = f"column 'sulphur': {np.sum(gone & below)} cells are known only to lie in an interval, "
+    named = [one for one in found.warnings if one.startswith(said)]
+    assert len(named) == (0 if censored else 1)
+    assert all("they will with `impute: censored`" in one for one in named)
+    away = np.abs(numbers(found.table, "iron") - iron)
+    assert away[~below].max() < 0.011
+    assert (away[below].max() < 0.5) == censored

@@ -67,7 +67,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
         for one in relations.equations:
             _add_known(columns, one, file)
     for one in relations.equations:
-        notes += _impossible(data.columns, columns, one)
+        notes += _impossible(data.columns, columns, one) + _left_between(columns, one)
     columns = with_followers(columns, relations, data.columns)
     for d, other in relations.less:
         with np.errstate(invalid="ignore"):
@@ -351,6 +351,21 @@ def _impossible(
     rows = ~before[one.d].observed & columns[one.d].observed
     wrong = np.flatnonzero(rows & ~can_hold(columns[one.d], columns[one.d].x))
     return _listed(columns[one.d], wrong, f"not to be had from {_quoted(one)}")
+
+
+def _left_between(columns: Sequence[EncodedColumn], one: Relation) -> list[RowsNote]:
+    """Return the notes that intervals are left as written beside missing cells of an equation."""
+    of = (one.d, *one.of)
+    missing = np.any([columns[d].requested & ~columns[d].observed for d in of], axis=0)
+    problem = (
+        f"known only to lie in an interval, and missing cells beside do not obey {_quoted(one)}; "
+        "they will with `impute: censored`"
+    )
+    notes = []
+    for d in of:
+        rows = np.flatnonzero(missing & columns[d].between & ~columns[d].requested)
+        notes += _listed(columns[d], rows, problem)
+    return notes
 
 
 def _outside(columns: list[EncodedColumn], one: Relation, outside: Mask) -> list[RowsNote]:
