@@ -99,7 +99,7 @@ def simulated(seed: int, groups: int, rows: int, share: float, ar: float) -> Tas
 
 
 def real(path: str, group: str, time: str, seed: int) -> Task:
-    """Return a table whose columns of numbers are real, its others as they are named."""
+    """Return a table whose columns of numbers are real, others and those of groups predictors."""
     whole = pd.read_csv(path)
     types: dict[str, object] = {}
     for name in whole.columns:
@@ -107,7 +107,9 @@ def real(path: str, group: str, time: str, seed: int) -> Task:
             number = pd.api.types.is_numeric_dtype(whole[name])
             if number:
                 whole[name] = whole[name].astype(float)
-            types[name] = "real" if number else {"type": "categorical", "role": "predictor"}
+            same = whole.groupby(group)[name].nunique().max() == 1
+            kind = "real" if number else "categorical"
+            types[name] = {"type": kind, "role": "predictor"} if same or not number else kind
     whole[time] = whole[time].astype(float)
     return hide(whole, types, group, time, np.random.default_rng(seed))
 
