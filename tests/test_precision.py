@@ -281,6 +281,11 @@ def test_what_is_a_little_above_the_goal_is_not_said_to_be_it() -> None:
         assert "For 0.12 take --chains" in said
 
 
+def test_a_fit_is_what_can_have_more_chains() -> None:
+    said = Precision(9, 4, 0.3, 0.8, 0.0, 0.12).summary(of_fit=True)
+    assert "For 0.12 take a fit resumed with --chains" in said
+
+
 def test_tables_need_chains_that_settled_and_no_precise_estimates() -> None:
     assert precision().of_tables(20) == (
         True, "Good: each of the 20 tables has a draw of its own.",

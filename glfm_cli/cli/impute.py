@@ -13,7 +13,7 @@ from glfm_cli.cli.console import ExitStatus
 from glfm_cli.cli.outputs import check_drawn, check_outputs
 from glfm_cli.cli.plan_text import show_plan
 from glfm_cli.cli.progress import ProgressLine
-from glfm_cli.cli.report import report
+from glfm_cli.cli.report import Occasion, report
 from glfm_cli.options import Scaling
 
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
@@ -136,9 +136,9 @@ def run(
         )
         if as_json:
             console.result_as_json(completion.to_dict())
-        seconds = time.monotonic() - began
-        tables_alone = (cells, probabilities, plot) == (None, None, None)
-        strict = ctx.params["strict"]
-        return report(
-            console, completion, seconds=seconds, strict=strict, tables_alone=tables_alone
+        occasion = Occasion(
+            seconds=time.monotonic() - began,
+            tables_alone=(cells, probabilities, plot) == (None, None, None),
+            of_fit=fit is not None,
         )
+        return report(console, completion, occasion, strict=ctx.params["strict"])

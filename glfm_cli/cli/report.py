@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.errors import counted
 
 
-def report(
-    console: Console, completion: Any, *, seconds: float, strict: bool, tables_alone: bool = False
-) -> int:
-    """Say how a completion went, which took so many seconds, and return the exit status.
+@dataclass(frozen=True)
+class Occasion:
+    """What a completion does not know of itself.
 
+    seconds : that it took
     tables_alone : whether several versions were written, and no estimates
+    of_fit : whether draws are those of a saved fit
     """
+
+    seconds: float
+    tables_alone: bool
+    of_fit: bool
+
+
+def report(console: Console, completion: Any, occasion: Occasion, *, strict: bool) -> int:
+    """Say how a completion went, and return the exit status."""
     stopped = completion.run.stopped is not None
     versions = getattr(completion, "versions", None)
     compatible = versions.compatible if versions else None
     good = completion.precision.good
-    judged = completion.precision.summary(completion.run.seconds, stopped=stopped)
+    seconds = None if occasion.of_fit else completion.run.seconds
+    judged = completion.precision.summary(seconds, stopped=stopped, of_fit=occasion.of_fit)
     if compatible is not None:  # whose tables are not those of the run
         good, judged = compatible.told.settled, compatible.summary()
-    elif tables_alone and versions and not versions.alike:
+    elif occasion.tables_alone and versions and not versions.alike:
         good, judged = completion.precision.of_tables(len(versions))
     unconverged = strict and not good  # a warning gives the verdict then
-    note = f"{completion.in_words()}, {seconds:.1f} s." + ("" if unconverged else f" {judged}")
+    note = f"{completion.in_words()}, {occasion.seconds:.1f} s."
+    note += "" if unconverged else f" {judged}"
     fitted = completion.posterior.n_draws > 0  # else a warning says why not
     return ending(
         console,

@@ -83,9 +83,11 @@ class Precision:
         # Half of a normal distribution with variance 2 / worth lies nearer than `typical`.
         return 2.0 * (0.6745 / self.typical) ** 2 if self.typical > 0 else 1.0
 
-    def summary(self, seconds: float | None = None, *, stopped: bool = False) -> str:
+    def summary(
+        self, seconds: float | None = None, *, stopped: bool = False, of_fit: bool = False
+    ) -> str:
         """Return a sentence or two; `seconds` is what the chains took, of a run that was `stopped`
-        before its end or not.
+        before its end or not, or that is a saved fit's, which alone can have more.
         """
         if self.bound_converged is not None:
             return bound_in_words(self.chains, self.bound_converged)
@@ -106,7 +108,7 @@ class Precision:
         if self.good:
             return f"Good: {moved}"
         if self.typical > self.goal:
-            return f"Not precise enough: {moved} {self._more_chains(seconds)}"
+            return f"Not precise enough: {moved} {self._more_chains(seconds, of_fit)}"
         return (
             f"Not settled: {moved} But the second halves of the chains differ from the first "
             f"by {_short(self.drift)} in the same direction. Use a longer --warmup."
@@ -127,13 +129,14 @@ class Precision:
             )
         return True, f"Good: each of the {tables} tables has a draw of its own."
 
-    def _more_chains(self, seconds: float | None) -> str:
+    def _more_chains(self, seconds: float | None, of_fit: bool) -> str:
         needed = self.chains_needed
         how_long = ""
         if seconds:
             how_long = f", which takes about {_duration(seconds * needed / self.chains)}"
         aim = f"For {self.goal:g} take" if needed < MOST_CHAINS else f"Nearer to {self.goal:g} come"
-        return f"{aim} --chains {needed}{how_long}."
+        more = "a fit resumed with " if of_fit else ""
+        return f"{aim} {more}--chains {needed}{how_long}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

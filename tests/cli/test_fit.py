@@ -61,6 +61,11 @@ def test_a_seed_fixes_the_result_whatever_the_threads(apply: Here) -> None:
     assert apply("new.csv", "--seed", "9").output != one
 
 
+def test_more_chains_are_those_of_the_fit(apply: Here) -> None:
+    said = apply("new.csv", "-o", "out.csv").stderr
+    assert "take a fit resumed with --chains" in said or "come a fit resumed with" in said
+
+
 def test_the_fitted_table_is_completed_as_before(
     apply: Here, kept: Path, sample_data: Path
 ) -> None:
