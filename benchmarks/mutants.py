@@ -513,6 +513,16 @@ MUTANTS = {
     "the variance within groups over that of all cells": Mutant(
         "latent/forest/mates.py", "/ max(free, 1)", "/ max(v.size - 1, 1)", MATES
     ),
+    "cells of columns of groups apart": Mutant(
+        "latent/forest/mates.py", " & (d not in same)", "", MATES
+    ),
+    "trees in time told of mates that missing cells lack": Mutant(
+        "latent/forest/mates.py", "np.sum(gone & alone, axis=1)", "np.sum(gone & ~gone, axis=1)",
+        MATES
+    ),
+    "twins that are missing together told of no group": Mutant(
+        "latent/forest/related.py", "[np.where(self.two[mates], -1, mates)]", "[no_mates]", MATES
+    ),
     "rows of a fit told of themselves by their group": Mutant(
         "latent/forest/mates.py", "np.arange(self.code.size), own[own >= 0])",
         "np.arange(self.code.size), own[own < -1])", MATES

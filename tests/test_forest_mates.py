@@ -86,27 +86,27 @@ def test_nothing_is_said_of_columns_of_groups(seed: int) -> None:
     assert np.unique(told[1]).size > 1
 
 
-def test_cells_without_mates_are_apart_where_there_are_enough_of_both() -> None:
+def test_cells_without_mates_are_apart_whether_others_are_missing_or_not() -> None:
     code = np.repeat(np.arange(60), 2)
-    seen = np.ones((2, 120), np.uint8)
+    seen = np.ones((3, 120), np.uint8)
     seen[0, :10] = seen[0, 20:30:2] = 0  # five groups of nobody, five cells beside a mate
-    seen[1, :8] = seen[1, 20:30:2] = 0
-    kinds = Kinds(np.zeros(2, np.int32), np.zeros(2, np.uint8), np.full(2, np.nan), np.zeros(2))
-    z = np.random.default_rng(0).normal(size=(2, 120))
+    seen[1, :10] = 0  # of nobody alone
+    seen[2, 20:30:2] = 0  # beside a mate
+    kinds = Kinds(np.zeros(3, np.int32), np.zeros(3, np.uint8), np.full(3, np.nan), np.zeros(3))
+    z = np.random.default_rng(0).normal(size=(3, 120))
     groups = Groups(code, tuple(map(str, range(60))))
-    fit, told = RelatedRows.of(groups, z, seen[:, :], kinds)
-    assert fit.two.tolist() == [True, True]
-    assert np.flatnonzero(told.far[0]).tolist() == list(range(10))
-    seen[1, 20:22] = 0
-    seen[1, 22:30:2] = 1
     fit, told = RelatedRows.of(groups, z, seen, kinds)
-    assert fit.two.tolist() == [True, False]
-    assert not told.far[1].any()
+    assert fit.two.tolist() == [True, True, False]
+    for d in range(2):
+        assert np.flatnonzero(told.far[d]).tolist() == list(range(10))
+    assert not told.far[2].any()
     new = Groups(np.array([0, 15, 60]), groups.labels)  # of nobody, of a mate, and a new group
-    found = fit.of_new(z, seen, np.full((2, 3), np.nan), np.full(3, -1), new, kinds)
-    assert found.far.tolist() == [[True, False, True], [False] * 3]
-    near, far = fit.kinds(kinds)
-    assert (near.about.tolist(), far.about.tolist()) == ([0, 1], [-1, -1])
+    found = fit.of_new(z, seen, np.full((3, 3), np.nan), np.full(3, -1), new, kinds)
+    assert found.far.tolist() == [[True, False, True], [True, False, True], [False] * 3]
+    near, far = fit.kinds(kinds)  # twins that are drawn together are told of mates where they can
+    assert (near.about.tolist(), far.about.tolist()) == ([0, 1, 2], [-1, -1, 2])
+    same, told = RelatedRows.of(groups, z, seen, kinds, same=(1,))
+    assert same.two.tolist() == [True, False, False]
 
 
 def test_a_new_row_is_told_what_it_would_be_told_in_the_fit(seed: int) -> None:
@@ -140,8 +140,9 @@ def test_with_both_roles_a_group_tells_of_its_own_cells_alone(seed: int) -> None
     groups = Groups(code, tuple(map(str, range(G))), time)
     fit, told = RelatedRows.of(groups, z, seen, KINDS)
     near, far = fit.kinds(KINDS)
-    assert near.about[:4].tolist() == far.about[:4].tolist() == [0, 1, 2, 3]
-    assert near.levels[4:8].tolist() == [0, 0, 0, 3]
+    assert near.about[:8].tolist() == [0, 1, 2, 3, -1, -1, -1, -1]
+    assert far.about[:8].tolist() == [-1, -1, -1, -1, 0, 1, 2, 3]
+    assert near.levels[4:12].tolist() == [0, 0, 0, 3, 0, 0, 0, 3]
     assert fit.neighbours is not None
     before_after = np.flatnonzero(near.about == 0)[[2, 3]]
     for n in range(N):
@@ -153,6 +154,29 @@ def test_with_both_roles_a_group_tells_of_its_own_cells_alone(seed: int) -> None
     found = fit.of_new(z, seen, new, rows, groups.take(rows), KINDS)
     at = [0, *before_after]
     assert np.allclose(found.inputs[at], told.inputs[np.ix_(at, rows)])
+
+
+def test_in_time_as_many_observed_cells_are_told_of_nobody_as_missing_ones() -> None:
+    rng = np.random.default_rng(0)
+    code, time = np.repeat(np.arange(100), 5), np.tile(np.arange(5.0), 100)
+    seen = np.ones((2, 500), np.uint8)
+    seen[:, code < 30] = 0
+    seen[1, 202::20] = 0  # near ones, of the first column none
+    seen[1, 4:150:5] = 1  # far ones beside a mate
+    seen[1, 54:150:5] = 0
+    z = 3.0 * rng.normal(size=(2, 100))[:, code] + rng.normal(size=(2, 500))
+    kinds = Kinds(np.zeros(2, np.int32), np.zeros(2, np.uint8), np.full(2, np.nan), np.zeros(2))
+    groups = Groups(code, tuple(map(str, range(100))), time)
+    fit, told = RelatedRows.of(groups, z, seen, kinds)
+    assert fit.two.tolist() == [False, True]
+    assert fit.mates is not None
+    nobody = told.inputs[:4] == fit.mates.prior[[0, 1, 0, 1], 1].astype(np.float32)[:, None]
+    share = [nobody[k, seen[k % 2] != 0].mean() for k in range(4)]  # to near cells, to far ones
+    far = told.far[1]
+    alone = ~np.isin(code, code[seen[1] != 0])
+    assert share[0] == 1.0
+    assert share[1] < 0.05  # of groups with a single cell
+    assert share[3] == pytest.approx((far & alone).sum() / far.sum(), abs=0.06)
 
 
 def table_in_groups(seed: int, groups: int = 24, size: int = 10) -> tuple[pa.Table, Array, Array]:
@@ -192,6 +216,39 @@ def test_groups_help_trees_and_trees_help_groups(seed: int) -> None:
         assert trees < 0.8 * other
     best = error(impute(table, TYPES, seed=0).table, y, gone)
     assert best < 1.1 * trees
+
+
+@pytest.mark.parametrize("time", [False, True])
+def test_intervals_hold_where_whole_groups_are_missing(time: bool) -> None:
+    """Trees that are told levels of groups do not take that of all groups for one of them."""
+    held = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        code = np.repeat(np.arange(60), 6)
+        z = 0.95 * rng.normal(size=(3, 60))[:, code] + 0.3 * rng.normal(size=(3, 360))
+        gone = rng.random((3, 60))[:, code] < 0.25
+        columns = {f"y{k}": pa.array(z[k], mask=gone[k]) for k in range(3)}
+        types = {"who": "group", **dict.fromkeys(columns, "real")}
+        columns |= {"who": [f"g{c}" for c in code], "day": np.tile(np.arange(6.0), 60)}
+        types["day"] = {"type": "real", "role": "time"} if time else "ignore"
+        found = impute(pa.table(columns), {"columns": types}, model="forest", chains=2, **SHORT)
+        for part in found.columns:
+            k, rows = int(part.encoded.column.name[1]), part.marginal.rows
+            low, _, high = part.marginal.quantiles.T
+            held.append((z[k, rows] >= low) & (z[k, rows] <= high))
+    assert np.mean(np.concatenate(held)) > 0.8
+
+
+def test_twins_that_are_missing_together_are_told_of_their_group() -> None:
+    rng = np.random.default_rng(0)
+    code = np.repeat(np.arange(40), 8)
+    y = 2.0 * rng.normal(size=40)[code] + 0.5 * rng.normal(size=320)
+    gone = rng.random(320) < 0.3
+    twins = {name: pa.array(y + 0.1 * rng.normal(size=320), mask=gone) for name in ("y", "twin")}
+    table = pa.table({"who": [f"g{c}" for c in code], "x": rng.normal(size=320), **twins})
+    types = {"columns": {"who": "group", "x": "real", "y": "real", "twin": "real"}}
+    found = impute(table, types, model="forest", chains=2, **SHORT).table
+    assert error(found, y, gone) < 0.5
 
 
 def test_a_saved_fit_knows_its_groups_and_any_order_of_rows(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ difference: told the mean of all others of its group, the larger a cell is the l
 of. So the observed cells of a group are dealt out to a few hands, and each is told of the other
 hands alone.
 
-A group without any other observed cell of a column says nothing, and that is no mean like others: a
-column that has such missing cells and others has trees for each.
+A group without any other observed cell of a column says nothing, and that is no mean like others:
+told the mean of all, trees would take it for that of the group, and be far too sure. So a column
+that has such missing cells has trees of their own for them. With roles group and time, where far
+cells have such trees, as many observed cells are told of nobody there as missing ones are.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
-from glfm_cli.latent.forest.neighbours import FEWEST
 from glfm_cli.latent.model import take
 
 SEED = 0x6D617465  # of who has which hand
@@ -44,6 +45,19 @@ class GroupMates:
     code: Array
     prior: Array
 
+    def borrowed(self, told: Array, seen: Array, gone: Array, alone: Array) -> Array:
+        """Return what is told (D, N), of some observed cells what it would be told of nobody.
+
+        gone, alone : (D, N) bool, the missing cells in whose place observed ones are, and those
+            that nobody tells of: of each column as many of the former as of the latter are told so
+        """
+        told = told.copy()
+        share = np.sum(gone & alone, axis=1) / np.maximum(gone.sum(axis=1), 1)
+        for d in np.flatnonzero(share).tolist():
+            rng = np.random.default_rng([SEED, d, 1])
+            told[d, (seen[d] != 0) & (rng.random(told.shape[1]) < share[d])] = self.prior[d, 1]
+        return told
+
     @classmethod
     def of(
         cls, code: Array, z: Array, seen: Array, kinds: Kinds, same: Sequence[int] = ()
@@ -61,9 +75,7 @@ class GroupMates:
                 prior[d, 0] = 0.0
             hand = _deal(code, there, np.random.default_rng([SEED, d]))
             told[d] = _told(y, there, code, hand, prior[d], nominal=bool(nominal[d]))
-            alone[d] &= ~np.isin(code, code[there])
-            if min(alone[d].sum(), (~(there | alone[d])).sum()) < FEWEST:
-                alone[d] = False
+            alone[d] &= ~np.isin(code, code[there]) & (d not in same)
         return cls(code, prior), told, alone
 
     def of_new(

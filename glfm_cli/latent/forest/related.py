@@ -50,7 +50,11 @@ class RelatedRows:
             mates, told, far = GroupMates.of(groups.code, z, seen, kinds, same)
             inputs.append(told)
         if groups.time is not None:
+            alone, gone = far, np.asarray(seen == 0)
             neighbours, told, far = TimeNeighbours.of(in_time(groups), z, seen, kinds)
+            if mates is not None:
+                some = gone & ~far, np.where(far.max(axis=1)[:, None], far, gone)
+                inputs = [mates.borrowed(inputs[0], seen, part, alone) for part in some]
             inputs.append(told)
         found = RelatedInputs(np.concatenate(inputs), far)
         two = np.asarray(far.any(axis=1))
@@ -67,7 +71,7 @@ class RelatedRows:
         inputs, rest = list[Array](), (donors, seen, z, own)
         if self.mates is not None:
             told, far = self.mates.of_new(*rest, groups.code, kinds)
-            inputs.append(told)
+            inputs += [told] if self.neighbours is None else [told, told]
         if self.neighbours is not None:
             told, far = self.neighbours.of_new(*rest, in_time(groups), kinds)
             inputs.append(told)
@@ -76,21 +80,26 @@ class RelatedRows:
     def kinds(self, kinds: Kinds) -> tuple[Kinds, Kinds]:
         """Return columns with inputs behind them, to trees of near cells and of far ones.
 
-        First stands what groups say, then what near neighbours do, then what far ones do.
+        First stands what groups say, in time to near cells and then to far ones, then what near
+        neighbours do, then what far ones do.
         """
         columns, none = np.arange(kinds.n_columns), np.empty(0, dtype=np.int64)
         mates = none if self.mates is None else columns
-        near = none
+        near, n = none, 1
         if self.neighbours is not None:
-            near = np.repeat(columns, np.where(kinds.levels[columns] > 0, 2, 3))
-        nobody = np.full(near.size, -1)
+            near, n = np.repeat(columns, np.where(kinds.levels[columns] > 0, 2, 3)), 2
+        nobody, no_mates = np.full(near.size, -1), np.full(mates.size, -1)
         by_level = unordered(kinds)[mates].astype(np.uint8)
-        levels = np.append(kinds.levels[mates] * by_level, kinds.levels[np.tile(near, 2)])
-        nominal = np.append(by_level, kinds.nominal[np.tile(near, 2)])
-        far = mates if self.neighbours is not None else np.full(mates.size, -1)
+        of_mates, near_twice = np.tile(kinds.levels[mates] * by_level, n), np.tile(near, 2)
+        levels = np.append(of_mates, kinds.levels[near_twice])
+        nominal = np.append(np.tile(by_level, n), kinds.nominal[near_twice])
+        if self.neighbours is None:
+            to_near, to_far = [mates], [np.where(self.two[mates], -1, mates)]
+        else:
+            to_near, to_far = [mates, no_mates], [no_mates, mates]
         return (
-            kinds.beside(levels, nominal, np.concatenate([mates, near, nobody])),
-            kinds.beside(levels, nominal, np.concatenate([far, nobody, near])),
+            kinds.beside(levels, nominal, np.concatenate([*to_near, near, nobody])),
+            kinds.beside(levels, nominal, np.concatenate([*to_far, nobody, near])),
         )
 
     def pack(self) -> dict[str, Array]:
