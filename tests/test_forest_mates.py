@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ from glfm_cli.arrays import Array, Groups
 from glfm_cli.completion import prepare
 from glfm_cli.inference import chains
 from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.draw import ForestDraw
 from glfm_cli.latent.forest.mates import HANDS, GroupMates
 from glfm_cli.latent.forest.related import RelatedRows
+from glfm_cli.latent.model import Sizes
 
 N, G = 200, 25
 KINDS = Kinds(  # a number, two levels, three levels with and three without an order
@@ -249,6 +252,43 @@ def test_twins_that_are_missing_together_are_told_of_their_group() -> None:
     types = {"columns": {"who": "group", "x": "real", "y": "real", "twin": "real"}}
     found = impute(table, types, model="forest", chains=2, **SHORT).table
     assert error(found, y, gone) < 0.5
+
+
+def test_trees_that_knew_every_group_leave_new_groups_to_other_models() -> None:
+    table, _, _ = table_in_groups(0)
+    problem = prepare(table, TYPES, model="forest", seed=0)[0]
+    draw, model = chains.start(problem, 0, 0).keep().latent, problem.model
+    assert problem.groups is not None
+    rows = np.arange(0, table.num_rows, 10)
+    few = problem.take(rows)
+    xs = tuple(np.full_like(x, np.nan) if d == 1 else x for d, x in enumerate(few.xs))
+    known = replace(few, xs=xs)
+    assert model.reaches(draw, known)
+    code = few.groups.code
+    for n, reached in ((1, True), (4, False)):  # of 24 missing cells of y, and some of sex
+        groups = replace(few.groups, code=np.where(np.arange(rows.size) < n, code + 24, code))
+        assert model.reaches(draw, replace(known, groups=groups)) == reached
+    filled = few.xs[1].copy()
+    filled[np.isnan(filled)] = 0.0
+    strangers = replace(few, xs=(few.xs[0], filled, few.xs[2]), groups=few.groups.as_new())
+    assert model.reaches(draw, strangers)  # of sex, a column of groups, nothing was ever told
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("two", 0), ("two", 1), ("is_far", 1), ("root", -1)])
+def test_a_draw_without_trees_of_its_cells_is_refused(name: str, wrong: int) -> None:
+    code, z, seen = cells(0)
+    seen[0, code < 4] = 0
+    columns = {f"c{d}": pa.array(z[d], mask=seen[d] == 0) for d in range(2)}
+    table = pa.table({"who": [f"g{c}" for c in code], **columns})
+    types = {"columns": {"who": "group", "c0": "real", "c1": "real"}}
+    problem = prepare(table, types, model="forest", seed=0)[0]
+    draw = chains.start(problem, 0, 0).keep().latent
+    sizes = Sizes(rows=N, latent=2, spans=((0, 1), (1, 2)))
+    assert draw.related.two.tolist() == [True, False]
+    arrays = draw.pack()
+    ForestDraw.unpack(arrays, sizes)
+    with pytest.raises(ValueError, match="no trees"):
+        ForestDraw.unpack({**arrays, name: np.full_like(arrays[name], wrong)}, sizes)
 
 
 def test_a_saved_fit_knows_its_groups_and_any_order_of_rows(tmp_path: Path) -> None:

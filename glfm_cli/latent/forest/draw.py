@@ -221,12 +221,19 @@ class ForestDraw:
             z = np.concatenate([z, inputs])
             is_far = take(arrays, "is_far", np.uint8, (D, N)) != 0
             far = Far.unpack(arrays, for_far, N)
+            grown = far.trees.count > 0
+            if np.any(grown != (related.two & seen.any(axis=1))) or np.any(is_far[~related.two]):
+                raise ValueError("'two' or 'is_far' has no trees")
         check_cells(z, kinds)
         prior = float(take(arrays, "prior", np.float64, ()))
         if np.any(seen > 1) or not prior > 0.0 or np.any(noise < 0.0):
             raise ValueError("'seen', 'prior' or 'noise' is out of range")
         trees = Trees.unpack(arrays, D, N, features=len(z))
         lines, alone = Lines.unpack(arrays, kinds, N), Alone.unpack(arrays, kinds, N)
+        twins = np.array([own.size > 0 for own in alone.twins], dtype=bool)
+        for made, of in ((trees, np.ones(D, dtype=bool)), (alone.trees, twins)):
+            if np.any(seen.any(axis=1) & of & (made.count == 0)):
+                raise ValueError("'root' has no trees of a column")
         of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
         by = trees, lines, alone, middle_of(arrays, D)
         return cls(kinds, prior, *by, *of_fit, is_far, related, far)
