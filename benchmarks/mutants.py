@@ -523,6 +523,9 @@ MUTANTS = {
     "twins that are missing together told of no group": Mutant(
         "latent/forest/related.py", "[np.where(self.two[mates], -1, mates)]", "[no_mates]", MATES
     ),
+    "trees for new groups where the fit knew every group": Mutant(
+        "latent/forest/model.py", "strange.sum() > BEYOND", "strange.sum() < -BEYOND", MATES
+    ),
     "rows of a fit told of themselves by their group": Mutant(
         "latent/forest/mates.py", "np.arange(self.code.size), own[own >= 0])",
         "np.arange(self.code.size), own[own < -1])", MATES

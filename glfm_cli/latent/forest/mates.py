@@ -105,6 +105,20 @@ class GroupMates:
             alone[d] &= ~np.isin(both[old.size :], both[there])
         return told, alone
 
+    def strange(self, seen: Array, z: Array, code: Array) -> Array:
+        """Return which missing cells (D, n) of new rows nobody tells of, as of none in the fit.
+
+        seen : (D, N) of the fit;  z : (D, n) the new rows, NaN where missing;  code : (n,) groups
+        """
+        found = np.isnan(z)
+        for d, cells in enumerate(z):
+            heard = self.code[seen[d] != 0]
+            if not self.prior[d, 0] or not np.isin(self.code, heard).all():
+                found[d] = False
+            else:
+                found[d] &= ~np.isin(code, np.append(heard, code[~np.isnan(cells)]))
+        return found
+
     def pack(self) -> dict[str, Array]:
         """Return them as named arrays."""
         return {"mates_code": self.code, "mates_prior": self.prior}

@@ -22,7 +22,7 @@ from glfm_cli.latent.forest.twins import Alone, draw_together, twins_of
 from glfm_cli.latent.model import Kind, Pairs, Problem, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
 
-BEYOND = 0.05  # of the numbers of new rows
+BEYOND = 0.05  # of the numbers, and of the missing cells, of new rows
 TIMED = 8  # columns by which the time of a search for all of them is told
 TRACED_ROWS = 200  # at most, from which the log likelihood of a kept draw is traced
 
@@ -212,13 +212,20 @@ class Forest:
         return draw.folded(z, own.astype(np.int32), ends, sweeps, rng, problem.groups)
 
     def reaches(self, draw: ForestDraw, problem: Problem) -> bool:
-        """Return whether hardly any numbers of rows in time are beyond all of the fit.
+        """Return whether new rows are like those of the fit, but for a twentieth of their cells.
 
         Trees know no value that they have not seen: series that rise or walk leave them behind.
+        Nor have trees that every missing cell of a column told of its group learnt to do without.
         """
-        if problem.groups is None or problem.groups.time is None:
+        if problem.groups is None:
             return True
         z = cells_of(problem.links, problem.xs, draw.kinds)
+        if draw.related is not None and draw.related.mates is not None:
+            strange = draw.related.mates.strange(draw.seen, z, problem.groups.code)
+            if strange.sum() > BEYOND * np.isnan(z).sum():
+                return False
+        if problem.groups.time is None:
+            return True
         beyond, n = 0, 0
         for d in np.flatnonzero(draw.kinds.levels[: len(z)] == 0):
             if d == problem.groups.clock:
