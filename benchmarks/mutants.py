@@ -65,6 +65,7 @@ GAP_RUNS, SUMS = "tests/test_gap_runs.py", "tests/test_forest_sums.py"
 LEARN_ROWS = "tests/test_learn_rows.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 MATES = "tests/test_forest_mates.py"
+SURVEYS = "tests/test_guess_surveys.py"
 NEIGHBOURS = "tests/test_forest_neighbours.py"
 RUBIN, MARGINALS = "tests/test_rubin.py", "tests/test_marginals.py"
 COUNT_CELLS = "tests/cli/test_impute_counts.py"
@@ -503,6 +504,13 @@ MUTANTS = {
     ),
     "new rows that are far in columns without such trees": Mutant(
         "latent/forest/related.py", "far & self.two[:, None]", "far", MATES
+    ),
+    "roles guessed for two visits of each person": Mutant(
+        "guess/panel_roles.py", "visits.people.size < VISITS *", "visits.people.size < 1 *", SURVEYS
+    ),
+    "roles guessed for people who hardly differ": Mutant(
+        "guess/panels.py", "return 1.0 - within / float(np.var(x[there]))",
+        "return float(np.var(x[there])) / within", SURVEYS
     ),
     "an observed cell told of all others of its group": Mutant(
         "latent/forest/mates.py", "there & (hand != own)", "there", MATES

@@ -12,7 +12,7 @@ from glfm_cli import impute
 from glfm_cli.guess import guess_schema
 from glfm_cli.io import read_table
 from glfm_cli.io.declared import declare
-from glfm_cli.schema import ColumnType, MissingCode
+from glfm_cli.schema import ColumnType, MissingCode, Role
 
 N = 240
 _RNG = np.random.default_rng(8)
@@ -367,6 +367,25 @@ def test_codes_below_zero_among_occupations_and_grades_of_schools_are_missing() 
     assert sorted(code.text for code in grade.missing) == ["-97", "-99"]
     assert ocena.levels == ("2", "2+", "3-", "3", "3+", "4-", "4")
     assert (set(dose.levels or ()), dose.missing) == ({"-1", "1", "3", "high", "low"}, ())
+
+
+@pytest.mark.parametrize(
+    ("between", "n", "times", "panel"),
+    [(1.0, 80, 3, True), (0.4, 80, 3, False), (1.0, 120, 2, False), (1.0, 3400, 3, False)],
+)
+def test_visits_of_people_who_differ_are_groups_in_time(
+    between: float, n: int, times: int, panel: bool
+) -> None:
+    """Not where they hardly differ, where two visits tell little, or where there are too many."""
+    rng = np.random.default_rng(15)
+    person, wave = np.repeat(np.arange(n), times), np.tile(np.arange(1, times + 1), n)
+    level = between * rng.normal(size=(2, n))[:, person]
+    columns = {"pupil_id": [f"{7 * p:07d}" for p in person], "wave": wave}
+    columns |= {f"y{k}": (one + rng.normal(size=one.size)).round(2) for k, one in enumerate(level)}
+    schema = guess_schema(pa.table(columns)).schema
+    roles = [column.role for column in schema.columns[:2]]
+    assert (roles == [Role.GROUP, Role.TIME]) == panel
+    assert (roles[0] is Role.ID and roles[1] is not Role.TIME) != panel
 
 
 @pytest.mark.parametrize("left", [False, True])

@@ -22,7 +22,7 @@ from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.derived import closed_run, derived
 from glfm_cli.guess.levels import is_group_level, without_value
 from glfm_cli.guess.names import is_direction, is_occasion, upper_ends, words
-from glfm_cli.guess.panels import clock_of
+from glfm_cli.guess.panels import Visits, clock_of
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.skips import Filter, at_zero, is_known_once, is_merged, skipped
 from glfm_cli.guess.units import in_several_units, unit_of
@@ -266,24 +266,31 @@ def _coded(column: pa.ChunkedArray, verdict: Verdict) -> Coded:
     return Coded(texts.filter(pa.array(kept)), rows)
 
 
+def visits_of(
+    table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict]
+) -> Visits | None:
+    """Return an id with several rows of each, where a column differs in all of them."""
+    ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
+    several = next((i for i in ids if may_be_group(columns[i])), None)
+    if several is None:
+        return None
+    modelled = [i for i, verdict in enumerate(verdicts) if verdict.column.modelled]
+    dates = [i for i in modelled if verdicts[i].column.moment == "date"]
+    times = [i for i in modelled if columns[i].is_number.all() and is_occasion(columns[i].name)]
+    clocks = ((i, _coded(table.column(i), verdicts[i]).rows) for i in dates + times)
+    people = _coded(table.column(several), verdicts[several]).rows
+    clock = clock_of(people, clocks)
+    return None if clock is None else Visits(several, people, clock)
+
+
 def _visits(
     table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict]
 ) -> Iterator[tuple[str, str]]:
     """Yield the column that orders the rows of an id, and what role it may have."""
-    ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
-    several = next((i for i in ids if may_be_group(columns[i])), None)
-    if several is None:
-        return
-    modelled = [i for i, verdict in enumerate(verdicts) if verdict.column.modelled]
-    dates = [i for i in modelled if verdicts[i].column.moment == "date"]
-    times = [i for i in modelled if columns[i].is_number.all() and is_occasion(columns[i].name)]
-    clocks = ((columns[i].name, _coded(table.column(i), verdicts[i]).rows) for i in dates + times)
-    people = _coded(table.column(several), verdicts[several]).rows
-    if (name := clock_of(people, clocks)) is not None:
-        of = scalar(columns[several].name)
-        numeric = any(one.column.name == name and one.column.numeric for one in verdicts)
-        role = "`role: time`" if numeric else "`{type: real, role: time}`"
-        yield name, f"differs in all rows of each {of}: {role}, where {of} has `role: group`"
+    if (found := visits_of(table, columns, verdicts)) is not None:
+        of, clock = scalar(columns[found.id].name), verdicts[found.clock].column
+        role = "`role: time`" if clock.numeric else "`{type: real, role: time}`"
+        yield clock.name, f"differs in all rows of each {of}: {role}, where {of} has `role: group`"
 
 
 def _only_if(

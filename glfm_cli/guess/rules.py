@@ -17,6 +17,7 @@ from glfm_cli.guess.dependence import evidence_of
 from glfm_cli.guess.hints import hints_of, notes_of, skips_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
+from glfm_cli.guess.panel_roles import as_panel
 from glfm_cli.guess.profile import Profile, empty_rows, profile, runs_of
 from glfm_cli.guess.series import as_series
 from glfm_cli.guess.triplets import as_triplets
@@ -67,7 +68,8 @@ def guess_columns(table: pa.Table, *, features: bool) -> Guess:
     evidence = evidence_of(table, columns)
     verdicts = [judge(replace(one, evidence=evidence.get(i))) for i, one in enumerate(columns)]
     if not features:
-        verdicts = as_triplets(table, columns, verdicts) or as_series(table, columns, verdicts)
+        triplets = as_triplets(table, columns, verdicts)
+        verdicts = triplets or as_panel(table, columns, as_series(table, columns, verdicts))
     if not any(v.column.modelled or v.column.role is Role.VALUE for v in verdicts):
         first = next((v for v in verdicts if v.column.role is Role.IGNORE), verdicts[0])
         raise TableError(
