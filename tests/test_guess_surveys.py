@@ -380,7 +380,8 @@ def test_visits_of_people_who_differ_are_groups_in_time(
     rng = np.random.default_rng(15)
     person, wave = np.repeat(np.arange(n), times), np.tile(np.arange(1, times + 1), n)
     level = between * rng.normal(size=(2, n))[:, person]
-    columns = {"pupil_id": [f"{7 * p:07d}" for p in person], "wave": wave}
+    age = 20 + 3 * (person % 17) + wave
+    columns = {"pupil_id": [f"{7 * p:07d}" for p in person], "age": age}
     columns |= {f"y{k}": (one + rng.normal(size=one.size)).round(2) for k, one in enumerate(level)}
     schema = guess_schema(pa.table(columns)).schema
     roles = [column.role for column in schema.columns[:2]]
