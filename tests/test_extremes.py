@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli import Completion, impute
+from glfm_cli import Completion, impute, write_table
 from glfm_cli.completion.extremes import cut_estimates
+from glfm_cli.inference.folding import BATCH
 
 SHORT = {"model": "glfm", "chains": 2, "warmup": 20, "draws": 10, "thin": 1, "threads": 1}
 
@@ -47,6 +50,61 @@ def test_estimates_far_beyond_the_observed_are_named(transform: str | None) -> N
 @pytest.mark.parametrize("kind", ["count", "positive"])
 def test_usual_estimates_raise_no_alarm(kind: str) -> None:
     assert not [text for text in completed(type=kind).warnings if "far outside" in text]
+
+
+def test_those_of_a_file_in_batches_are_named_as_those_of_the_whole(
+    glfm: Any, tmp_path: Path
+) -> None:
+    """By the worst of all batches, beside the ends of what was learnt from, not of a batch."""
+    rng = np.random.default_rng(3)
+    s = rng.standard_normal(BATCH + 600)
+    a = s + 0.1 * rng.standard_normal(s.size)
+    far = [4, BATCH + 20, BATCH + 21]
+    s[far], a[11], a[12] = [65.0, 80.0, 75.0], -6.5, 6.25
+    table = pa.table({"a": pa.array(a, mask=np.isin(np.arange(s.size), [*far, 30])), "s": s})
+    write_table(table, tmp_path / "t.csv")
+    write_table(table.slice(5, 300), tmp_path / "small.csv")
+    kinds = "columns: {a: {type: real, transform: none}, s: {type: real, transform: none}}"
+    (tmp_path / "t.yaml").write_text(kinds)
+    short = ["--chains", "2", "--warmup", "99", "--draws", "9", "--thin", "1", "--model", "bsvd"]
+    short += ["--types", "t.yaml", "-o", "o.csv"]
+    glfm("impute", "small.csv", *short, "--save", "f.glfm", cwd=tmp_path)
+    some = glfm("impute", "t.csv", *short, "--learn-rows", "300", "--memory", "1k", cwd=tmp_path)
+    more = ["--fit", "f.glfm", "-o", "o.csv"]
+    by_fit = glfm("impute", "t.csv", *more, "--memory", "1k", cwd=tmp_path)
+    whole = glfm("impute", "t.csv", *more, "--memory", "100G", cwd=tmp_path)
+    said = [_far(done.stderr) for done in (some, by_fit, whole)]
+    start = "column 'a': 3 completed cells are far outside the observed -6.5 to 6.25 "
+    assert all(line.startswith(f"Warning: {start}") for line in said), said
+    assert f"(row {far[1] + 1}: " in said[1]
+    assert said[1] == said[2]
+
+
+def _far(stderr: str) -> str:
+    (line,) = [line for line in stderr.splitlines() if "far outside" in line]
+    return line
+
+
+def test_successes_lie_within_their_trials_and_raise_no_alarm() -> None:
+    """A count of them is no share, and may well be 30 times the largest of these."""
+    rng = np.random.default_rng(4)
+    n = rng.integers(20, 60, 80)
+    hits = pa.array(rng.binomial(n, 0.5), mask=rng.random(80) < 0.3)
+    types = {"columns": {"hits": {"type": "binomial", "trials": "n"}, "n": "count"}}
+    done = impute(pa.table({"hits": hits, "n": n}), types, seed=1, **SHORT)
+    assert done.n_completed > 10
+    assert not [text for text in done.warnings if "far outside" in text]
+
+
+def test_dates_far_outside_are_named_as_dates() -> None:
+    day = pa.array(["2020-01-01", "2020-02-01", None, "2020-03-01", "2020-01-20", "2020-02-07"])
+    types = {"columns": {"day": "date", "s": "real"}}
+    done = impute(pa.table({"day": day, "s": [1.0, 2.0, 9.0, 3.0, 1.5, 2.2]}), types, **SHORT)
+    (part,) = [one for one in done.columns if one.estimate.size]
+    for far, text in ((25_000.0, "2038-06-13"), (1e12, "9999-12-31")):
+        found = replace(done, columns=(replace(part, estimate=np.array([far])),))
+        (line,) = [one for one in found.warnings if "far outside" in one]
+        assert f"far outside the observed 2020-01-01 to 2020-03-01 (row 3: {text})" in line
 
 
 @pytest.mark.parametrize(("kind", "encoded"), [("int8", False), ("int8", True), ("int64", False)])

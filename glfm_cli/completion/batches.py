@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glfm_cli.completion.complete import Filling, complete
-from glfm_cli.completion.extremes import cut_note
+from glfm_cli.completion.extremes import Extremes, cut_note
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.requests import Unseen
@@ -52,16 +52,18 @@ class BatchedCompletion(CompletionResult):
     data : sizes and notes of the table, without its columns
     per_column : what `to_dict` says of each
     cut : how many completed cells of each column its integer type is too small for
+    extremes : which completed cells of each column, if any, are far outside what is observed
     """
 
     per_column: tuple[dict[str, Any], ...]
     n_columns: int
     cut: Mapping[str, int]
+    extremes: Mapping[str, Extremes]
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
-        return (*super().warnings, *cut_note(self.cut))
+        return (*super().warnings, *map(str, self.extremes.values()), *cut_note(self.cut))
 
     @property
     def n_completed(self) -> int:
@@ -134,7 +136,8 @@ class BatchedImputation:
             run = replace(run, stopped=stopped, seconds=seconds)
         about = made.precision, self.how.interval, self.how.seed
         columns = tuple(made.columns.values())
-        found = BatchedCompletion(made.data(), run, *about, columns, made.n_columns, made.cut)
+        sizes = made.n_columns, made.cut, made.extremes
+        found = BatchedCompletion(made.data(), run, *about, columns, *sizes)
         if finish is not None:
             finish(found)
         return found
@@ -196,11 +199,14 @@ class _Made:
     left: dict[tuple[str, str], int] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
     cut: Counter[str] = field(default_factory=Counter)
+    extremes: dict[str, Extremes] = field(default_factory=dict)
 
     def add(self, done: Completion) -> None:
         """Take note of a batch."""
         data = done.data
         self.notes.add(data.notes, self.n_rows)
+        for name, extreme in done.extremes.items():
+            self.extremes[name] = extreme.joined(self.extremes.get(name), self.n_rows)
         self.n_rows += data.n_rows
         self.cut.update(done.cut)
         self.n_columns, self.precision, self.ids = done.table.num_columns, done.precision, data.ids

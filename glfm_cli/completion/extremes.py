@@ -3,41 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
+from glfm_cli.schema import Column
+from glfm_cli.schema.moments import FIRST, LAST
 
 FAR = 3.0  # ranges of the observed cells, beyond which an estimate is extreme
 MOST_NAMED = 3  # columns in one line
 
 
-def extreme_estimates(encoded: EncodedColumn, estimate: Array, rows: Array) -> list[str]:
-    """Return a line where a column's estimates (n,) are far below or above its observed cells.
+@dataclass(frozen=True)
+class Extremes:
+    """Estimates of one column far below or above its observed cells.
+
+    ends : the least and the largest observed number;  row, worst : the estimate farthest beyond
+    beyond : how far that is, in ranges of the observed numbers
+    change : what to do beside `bounds`
+    """
+
+    column: Column
+    ends: tuple[float, float]
+    cells: int
+    row: int
+    worst: float
+    beyond: float
+    change: str
+
+    def joined(self, other: Extremes | None, n_rows: int) -> Extremes:
+        """Return those of a table: these stand below `n_rows` rows, the others among them."""
+        moved = replace(self, row=self.row + n_rows)
+        if other is None:
+            return moved
+        farther = moved if self.beyond > other.beyond else other
+        return replace(farther, cells=self.cells + other.cells)
+
+    def __str__(self) -> str:
+        """Return the line that names them."""
+        low, high, worst = (_text(self.column, x) for x in (*self.ends, self.worst))
+        return (
+            f"column '{self.column.name}': {self.cells} completed "
+            f"{'cell is' if self.cells == 1 else 'cells are'} far outside the observed "
+            f"{low} to {high} (row {self.row + 1}: {worst}); {self.change}set `bounds`"
+        )
+
+
+def extreme_estimates(encoded: EncodedColumn, estimate: Array, rows: Array) -> Extremes | None:
+    """Return which of a column's estimates (n,) are far below or above its observed cells.
 
     rows : (n,) int; where the estimates are
     """
-    column, seen = encoded.column, encoded.typical
-    if encoded.levels or not estimate.size or np.unique(seen).size < 2:
-        return []
-    low, high = float(seen.min()), float(seen.max())
+    column, within = encoded.column, encoded.trials is not None  # successes: within their trials
+    if encoded.levels or within or not estimate.size or not encoded.typical.size:
+        return None
+    low, high = encoded.reach
+    if low == high:
+        return None
     unit = max(abs(low), abs(high))  # no difference of doubles overflows in it
+    width = high / unit - low / unit
     beyond = np.maximum(estimate / unit - high / unit, low / unit - estimate / unit)
-    extreme = int(np.sum(beyond > FAR * (high / unit - low / unit)))
+    extreme, worst = int(np.sum(beyond > FAR * width)), int(np.argmax(beyond))
     if not extreme:
-        return []
-    worst = int(np.argmax(beyond))
-    cells = "cell is" if extreme == 1 else "cells are"
+        return None
     change = "leave `transform` out, or "
     if column.transform is None:
         change = "" if encoded.between.any() else "set `transform: rank`, or "
-    return [
-        f"column '{column.name}': {extreme} completed {cells} far outside the observed "
-        f"{low:.6g} to {high:.6g} (row {rows[worst] + 1}: {estimate[worst]:.6g}); "
-        f"{change}set `bounds`"
-    ]
+    far = float(beyond[worst] / width)
+    found = int(rows[worst]), float(estimate[worst]), far
+    return Extremes(column, (low, high), extreme, *found, change)
+
+
+def _text(column: Column, x: float) -> str:
+    if column.moments is None:
+        return f"{x:.6g}"
+    return column.moments.text(x if column.moment == "duration" else min(max(x, FIRST), LAST))
 
 
 def cut_estimates(encoded: EncodedColumn, estimate: Array, kind: pa.DataType) -> int:

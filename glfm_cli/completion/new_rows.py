@@ -8,7 +8,8 @@ the draws as they are.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +45,7 @@ class Fitted:
     """What completing rows needs of a fit, whether it is kept in a folder or in memory.
 
     reaches : of each column what its fitted values reach; empty where that is not known
+    ends : of each numeric column the least and the largest fitted value, by name, where known
     groups : that it knows; None where rows do not belong together
     fit : that of triplets, whose units are known to it alone; None of a table
     columns : its modelled columns, in the order of the posterior's links
@@ -64,6 +66,7 @@ class Fitted:
     groups: tuple[str, ...] | None = None
     warmup: int = 0
     reaches: tuple[Reach | None, ...] = ()
+    ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def configs(self) -> tuple[Any, LinkConfig]:
@@ -86,6 +89,7 @@ class Fitted:
             groups=fit.header.groups,
             warmup=fit.plan.warmup,
             reaches=() if fit.data is None else tuple(map(reach_of, fit.data.columns)),
+            ends={} if fit.data is None else _ends_of(fit.data),
         )
 
     @classmethod
@@ -105,6 +109,7 @@ class Fitted:
             data_hash=hash_of_data(data),
             seed=seed,
             groups=None if data.groups is None else data.groups.labels,
+            ends=_ends_of(data),
         )
 
     def thinned(self, at_least: int = 0) -> Fitted:
@@ -151,7 +156,9 @@ class Fitted:
         check_reach(self.posterior.links, [encoded.scored for encoded in data.columns], file)
         if self.reaches:
             data = replace(data, notes=(*data.notes, *beyond_notes(data, self.reaches)))
-        return data
+        ends = self.ends
+        columns = (replace(one, learnt_reach=ends.get(one.column.name)) for one in data.columns)
+        return replace(data, columns=tuple(columns))
 
     def run(self, data: Encoded, *, seed: int, threads: int = 1, sweeps: int | None = None) -> Run:
         """Return the draws for encoded rows: as they are for the fit's own table, else folded in.
@@ -186,3 +193,9 @@ class Fitted:
         if not isinstance(data, Data):
             return data.new
         return None if self.is_own(data) else data
+
+
+def _ends_of(data: Data) -> dict[str, tuple[float, float]]:
+    """Return the least and the largest value of each numeric column that has some."""
+    columns = [one for one in data.columns if one.column.numeric and one.typical.size]
+    return {one.column.name: one.reach for one in columns}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from glfm_cli.arrays import Array
 from glfm_cli.completion.draws import draw_parts
 from glfm_cli.completion.estimates import in_numbers
-from glfm_cli.completion.extremes import cut_estimates, cut_note, extreme_estimates
+from glfm_cli.completion.extremes import Extremes, cut_estimates, cut_note, extreme_estimates
 from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts, numerals_of
 from glfm_cli.errors import UsageError, counted
@@ -146,10 +146,18 @@ class Completion(CompletionResult):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
-        said = []
-        for part in self.columns:
-            said += extreme_estimates(part.encoded, part.estimate, part.marginal.rows)
-        return (*super().warnings, *said, *cut_note(self.cut))
+        return (*super().warnings, *map(str, self.extremes.values()), *cut_note(self.cut))
+
+    @property
+    def extremes(self) -> dict[str, Extremes]:
+        """Which completed cells of each column, if any, are far outside what is observed."""
+        found = {
+            part.encoded.column.name: extreme_estimates(
+                part.encoded, part.estimate, part.marginal.rows
+            )
+            for part in self.columns
+        }
+        return {name: one for name, one in found.items() if one is not None}
 
     @property
     def cut(self) -> dict[str, int]:

@@ -41,6 +41,7 @@ class EncodedColumn:
     exact : whether completed cells have all the digits that a formula over them needs
     structural : (n_rows,) float64; what `otherwise` says of empty cells outside the column's
         condition, which are neither observed nor requested; NaN at all others
+    learnt_reach : of rows that a fit has not seen, its least and largest value, where known
     """
 
     column: Column
@@ -55,6 +56,7 @@ class EncodedColumn:
     exact: bool = False
     trials: Array | None = None
     structural: Array | None = None
+    learnt_reach: tuple[float, float] | None = None
 
     @property
     def given(self) -> Array:
@@ -134,6 +136,13 @@ class EncodedColumn:
         if self.sample is not None:
             return self.sample
         return self.x[self.observed] if self.observed.any() else self.inside[self.between]
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The least and the largest of such values."""
+        if self.learnt_reach is not None:
+            return self.learnt_reach
+        return float(self.typical.min()), float(self.typical.max())
 
 
 @dataclass(frozen=True)
