@@ -1630,6 +1630,18 @@ MUTANTS = {
     "rounding of a result is added to its inputs": Mutant(
         "completion/rounded.py", "= -2.0 * step / (", "= 2.0 * step / (", "tests/test_rounded.py"
     ),
+    "a cell's width told by the last of its equations": Mutant(
+        "completion/rounded.py",
+        "follow[d] &= ~known",
+        "follow[d] &= known",
+        "tests/test_rounded.py",
+    ),
+    "few new rows without the rounding of their fit": Mutant(
+        "completion/rounded.py",
+        "if known.sum() < FEWEST:",
+        "if known.sum() < 1:",
+        "tests/test_rounded.py",
+    ),
     "small whole numbers that follow from large ones": Mutant(
         "inference/equations.py",
         "apart <= slack + HELD * np.abs(result)",

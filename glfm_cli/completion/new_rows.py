@@ -14,12 +14,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.completion.beyond import Reach, beyond_notes, reach_of
 from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.learnt import check_intervals, check_reach, learnt
 from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
+from glfm_cli.completion.rounded import residuals_of
 from glfm_cli.encoding import (
     Data,
     LearntColumn,
@@ -46,6 +48,7 @@ class Fitted:
 
     reaches : of each column what its fitted values reach; empty where that is not known
     ends : of each numeric column the least and the largest fitted value, by name, where known
+    residuals : of each formula how far it is off in fitted rows, by column, where known
     groups : that it knows; None where rows do not belong together
     fit : that of triplets, whose units are known to it alone; None of a table
     columns : its modelled columns, in the order of the posterior's links
@@ -67,6 +70,7 @@ class Fitted:
     warmup: int = 0
     reaches: tuple[Reach | None, ...] = ()
     ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    residuals: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def configs(self) -> tuple[Any, LinkConfig]:
@@ -90,6 +94,7 @@ class Fitted:
             warmup=fit.plan.warmup,
             reaches=() if fit.data is None else tuple(map(reach_of, fit.data.columns)),
             ends={} if fit.data is None else _ends_of(fit.data),
+            residuals={} if fit.data is None else residuals_of(fit.data),
         )
 
     @classmethod
@@ -110,6 +115,7 @@ class Fitted:
             seed=seed,
             groups=None if data.groups is None else data.groups.labels,
             ends=_ends_of(data),
+            residuals=residuals_of(data),
         )
 
     def thinned(self, at_least: int = 0) -> Fitted:
@@ -158,7 +164,7 @@ class Fitted:
             data = replace(data, notes=(*data.notes, *beyond_notes(data, self.reaches)))
         ends = self.ends
         columns = (replace(one, learnt_reach=ends.get(one.column.name)) for one in data.columns)
-        return replace(data, columns=tuple(columns))
+        return replace(data, columns=tuple(columns), learnt_residuals=self.residuals)
 
     def run(self, data: Encoded, *, seed: int, threads: int = 1, sweeps: int | None = None) -> Run:
         """Return the draws for encoded rows: as they are for the fit's own table, else folded in.

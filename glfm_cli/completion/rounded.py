@@ -35,24 +35,32 @@ def with_rounding(
     follow = {d: columns[d].requested & columns[d].observed for d in found}
     for one in Relations.of(columns, as_stated=True).equations:
         r = _residuals(data, one)
-        if not r.any():
-            continue
         known = ~np.any([np.isnan(columns[d].given) for d in (one.d, *one.of)], axis=0)
         for d in follow.keys() & {one.d, *one.of}:
             here = np.flatnonzero((known & follow[d])[found[d].rows])
             follow[d] &= ~known  # of several equations the first
-            slope = _slope(data, one, d, found[d].rows[here])
-            there = np.isfinite(slope)
-            found[d] = _widened(data, d, found[d], here[there], slope[there], r, at)
+            if r.any():
+                slope = _slope(data, one, d, found[d].rows[here])
+                there = np.isfinite(slope)
+                found[d] = _widened(data, d, found[d], here[there], slope[there], r, at)
     return found
 
 
+def residuals_of(data: Data) -> dict[str, Array]:
+    """Return by how much each formula is off, by the column that it is stated of."""
+    equations = Relations.of(data.columns, as_stated=True).equations
+    return {data.columns[one.d].column.name: _residuals(data, one) for one in equations}
+
+
 def _residuals(data: Data, one: Relation) -> Array:
-    """Return by how much a formula is off in the rows of the table where all is known."""
+    """Return by how much a formula is off in the rows of the table where all is known.
+
+    Of few new rows, by how much it is in those of their fit.
+    """
     involved = (one.d, *one.of)
     known = np.all([data.columns[d].observed & ~data.columns[d].requested for d in involved], 0)
     if known.sum() < FEWEST:
-        return np.zeros(1)
+        return data.learnt_residuals.get(data.columns[one.d].column.name, np.zeros(1))
     x = {d: data.columns[d].x[known] for d in involved}
     value = one.formula.evaluate({n: x[d] for n, d in zip(one.formula.names, one.of, strict=True)})
     r = x[one.d] - np.asarray(value, dtype=np.float64)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -166,6 +166,8 @@ class Data:
     weights : (n_rows,) float64; how many units of a population each row stands for: from 0, not all
         0. No model sees them.
     id_cells : the columns `ids`, as the table has them; None where they are not known
+    learnt_residuals : of rows that a fit has not seen, by how much each formula is off in its own,
+        by column, where known
     """
 
     n_rows: int
@@ -176,6 +178,7 @@ class Data:
     groups: Groups | None = None
     weights: Array | None = None
     id_cells: pa.Table | None = None
+    learnt_residuals: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def n_columns(self) -> int:
