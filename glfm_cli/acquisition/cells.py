@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,10 +108,18 @@ class TableCells:
         columns = {
             name: self.ids[name].combine_chunks().take(pa.array(row))
             for name in self.ids.column_names
-            if name not in ("row", "column")
         }
-        names = [self.names[d] for d in self.column[index]]
-        return columns | {"row": pa.array(row + 1), "column": pa.array(names, pa.string())}
+        names = pa.array([self.names[d] for d in self.column[index]], pa.string())
+        for name, cells in (("row", pa.array(row + 1)), ("column", names)):
+            columns[free_name(name, columns)] = cells
+        return columns
+
+
+def free_name(name: str, ids: Container[str]) -> str:
+    """Return a name that no id has: after a point, where one has it."""
+    while name in ids:
+        name = f".{name}"
+    return name
 
 
 @dataclass(frozen=True)

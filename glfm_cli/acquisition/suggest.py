@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, n_samples
+from glfm_cli.acquisition.cells import (
+    MOST_DRAWS,
+    PairCells,
+    TableCells,
+    free_name,
+    gains_alone,
+    n_samples,
+)
 from glfm_cli.acquisition.costs import COST, costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
 from glfm_cli.acquisition.variance import choose_by_variance
@@ -289,11 +296,11 @@ def finish(run: Run, search: Search) -> Suggestion:
         best = np.argsort(-alone / cost, kind="stable")[:count]
         chosen = in_order(features, best, most)
     described = cells.describe(chosen.index)
-    columns = {_free("number", described): pa.array(np.arange(1, count + 1)), **described}
+    columns = {free_name("number", described): pa.array(np.arange(1, count + 1)), **described}
     found = {"gain": chosen.gain, "alone": alone[chosen.index]}
     if search.cost is not None:
         found[COST] = cost[chosen.index]
-    columns |= {_free(n, described): pa.array(x + 0.0) for n, x in found.items()}  # no -0.0
+    columns |= {free_name(n, described): pa.array(x + 0.0) for n, x in found.items()}  # no -0.0
     posterior = run.posterior
     traces = posterior.traces()
     return Suggestion(
@@ -308,13 +315,6 @@ def finish(run: Run, search: Search) -> Suggestion:
         run.seconds,
         (*search.notes, *run.warnings, *_cautions(search, count, n_samples(posterior))),
     )
-
-
-def _free(name: str, ids: Container[str]) -> str:
-    """Return a name that no id has: after a point, where one has it."""
-    while name in ids:
-        name = f".{name}"
-    return name
 
 
 def _cautions(search: Search, count: int, n_draws: int) -> list[str]:

@@ -132,6 +132,18 @@ def test_triplets_give_pairs(desk: Any) -> None:
     ]
 
 
+def test_ids_in_columns_named_row_and_column_are_listed(desk: Any, table: Any) -> None:
+    text = Path("table.csv").read_text().replace("id,", "row,").splitlines()
+    lines = [f"{line},{'column' if i == 0 else f'c{i}'}" for i, line in enumerate(text)]
+    desk.put("table.csv", "\n".join(lines) + "\n")
+    desk.put("types.yaml", TYPES.replace("id: id", "row: id, column: id"))
+    rows = rows_of(ask("--count", "2").stdout)
+    assert list(rows[0]) == ["number", "row", "column", ".row", ".column", "gain", "alone"]
+    for row in rows:
+        assert (row["row"], row["column"]) == (f"r{int(row['.row']) - 1}", f"c{row['.row']}")
+        assert row[".column"] in ("a", "b", "kind")
+
+
 def test_ids_may_be_called_as_what_is_said_of_them(desk: Any) -> None:
     cells = "".join(f"u{i},{j},{i * j}\n" for i in range(6) for j in range(5) if (i + j) % 2)
     desk.put("table.csv", "number,cost,r\n" + cells)
