@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -143,3 +145,31 @@ def test_brackets_alone_are_no_number_and_the_hint_says_what_reads_them() -> Non
     with pytest.raises(TableError) as caught:
         encode(table, Schema.from_dict({"columns": {"profit": "real"}}))
     assert '`thousands: ","`, with which brackets are a minus' in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("cell", "key", "minus"),
+    [
+        ("−5", 'thousands: ","', True),
+        ("−.5e-3", 'thousands: ","', True),
+        ("−5,25", 'decimal: ","', False),
+        ("−8.6 %", "percent: true", False),
+        ("−1,234.5", 'thousands: ","', False),
+    ],
+)
+def test_a_minus_of_print_is_read_where_the_hint_says(
+    cell: str, key: str, minus: bool, glfm: Any, tmp_path: Path
+) -> None:
+    """`glfm types` writes the key by itself; whoever names the type alone is told of it."""
+    numbers = [cell.replace("−", sign) for sign in ("−", "") for _ in range(8)]
+    lines = [f'"{number}",{i}' for i, number in enumerate(numbers)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b", *lines, ",3"]) + "\n")
+    (tmp_path / "t.yaml").write_text("columns: {a: real, b: real}\n")
+    run = "impute", "t.csv", "--types", "t.yaml", "-o", "o.csv", "--warmup", "5", "--draws", "5"
+    refused = glfm(*run)
+    assert refused.returncode == 2
+    hint = f"Hint: If the whole column is written so, add `{key}`"
+    assert hint + ", with which − is a minus, to it" * minus in refused.stderr
+    (tmp_path / "t.yaml").write_text(f"columns: {{a: {{type: real, {key}}}, b: real}}\n")
+    done = glfm(*run)
+    assert done.returncode == 0, done.stderr

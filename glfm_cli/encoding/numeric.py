@@ -19,7 +19,7 @@ from glfm_cli.encoding.number_style import NumberStyle, learn_style
 from glfm_cli.encoding.source import Source, is_null, to_mask
 from glfm_cli.encoding.support import MAX_EXACT, check_support, fits, nearest_fit, support
 from glfm_cli.io.dialect import NUMBER
-from glfm_cli.io.numerals import PLAIN, Numerals
+from glfm_cli.io.numerals import MINUS, PLAIN, Numerals
 from glfm_cli.schema import Column
 from glfm_cli.schema.moments import MomentStyle
 
@@ -349,6 +349,7 @@ _WRITTEN = (
     (r"[+-]?\d*,\d+([eE][+-]?\d+)?", '`decimal: ","`'),
     (r"[+-]?\d{1,3}([ \u00a0\u202f]\d{3})+(\.\d*)?", '`thousands: " "`'),
     (r"[+-]?\d{1,3}(['\u2019]\d{3})+(\.\d*)?", '`thousands: "\'"`'),
+    (r"-[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?", f'`thousands: ","`, with which {MINUS[0]} is a minus,'),
     (r"\((\d+|\d{1,3}(,\d{3})+)(\.\d*)?\)", '`thousands: ","`, with which brackets are a minus,'),
     (r"\$\s*\d+(\.\d+)?", "`unit: $`"),
     (r"[+-]?\d+(\.\d+)?(?:\s*\u20ac|\s?[a-zA-Z]{2,3}|\s[a-zA-Z]+)", "its unit, as `unit: cm`,"),
@@ -357,8 +358,9 @@ _WRITTEN = (
 
 def _number_hint(text: str) -> str:
     """Return the next step for a text that is no number."""
+    signed = text.replace(MINUS[0], "-")  # by which a plain number alone is none
     for pattern, keys in _WRITTEN:
-        if re.fullmatch(pattern, text):
+        if re.fullmatch(pattern, signed):
             return f"If the whole column is written so, add {keys} to it in the types file."
     if re.match(r"\d{1,4}[-/.:]\d{1,2}([-/.:]\d|$)", text):
         return (
