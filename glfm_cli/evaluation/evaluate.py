@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -158,9 +158,7 @@ def prepare(
     given = _share_given(bench)
     rates, repeats = ((given,) if given else rates), repeats or (1 if bench.given else REPEATS)
     if not bench.given:
-        for rate in rates:
-            for repeat in range(repeats):
-                bench.task(rate, repeat, seed=0, threads=1)  # raises for one that cannot be drawn
+        rates = _reachable(bench, rates, repeats, named=design.rates is not None)
     jobs = [
         Job(method, rate, repeat)
         for rate in rates
@@ -232,6 +230,29 @@ def _bench(
         threads=threads,
         given=given,
     )
+
+
+def _reachable(
+    bench: Bench, rates: Sequence[float], repeats: int, *, named: bool
+) -> tuple[float, ...]:
+    """Return the rates at which cells can be hidden in every repeat, as two columns allow few.
+
+    Raises UsageError: one that was named, or none of the usual ones, can be reached.
+    """
+    found, refused = [], None
+    for rate in rates:
+        try:
+            for repeat in range(repeats):
+                bench.task(rate, repeat, seed=0, threads=1)
+        except UsageError as error:
+            if named:
+                raise
+            refused = refused or error
+        else:
+            found.append(rate)
+    if refused is not None and not found:
+        raise refused
+    return tuple(found)
 
 
 def _share_given(bench: Bench) -> float | None:

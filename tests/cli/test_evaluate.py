@@ -178,6 +178,25 @@ def test_a_program_that_fails_is_a_warning(table: Any, here: Here) -> None:
     assert notes.count("ended with status 1: out of ideas") == 4
 
 
+@pytest.mark.parametrize("gaps", [1, 4])
+def test_default_rates_are_those_at_which_rows_keep_a_cell(
+    gaps: int, desk: Any, glfm: Callable[..., Any]
+) -> None:
+    """Two columns in small groups: more than a cell a row cannot go."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((24, 2)) + np.repeat(rng.standard_normal(8), 3)[:, None]
+    lines = [f"g{i // 3},{'' if i < gaps else f'{a:.2f}'},{b:.2f}" for i, (a, b) in enumerate(x)]
+    desk.put("table.csv", "\n".join(["g,x,y", *lines]) + "\n")
+    desk.put("types.yaml", "columns: {g: group, x: real, y: real}\n")
+    run = "evaluate", "table.csv", "--types", "types.yaml", "--methods", "mean", "--json"
+    done = glfm(*run, cwd=desk.folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rates"] == [0.1, 0.3]
+    refused = glfm(*run, "--rates", "0.1,0.5", cwd=desk.folder)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "a rate of 0.5 cannot be reached" in refused.stderr
+
+
 # What goes wrong ------------------------------------------------------------------------------
 
 
