@@ -1630,6 +1630,18 @@ MUTANTS = {
     "rounding of a result is added to its inputs": Mutant(
         "completion/rounded.py", "= -2.0 * step / (", "= 2.0 * step / (", "tests/test_rounded.py"
     ),
+    "rows that obey their equation drawn anew beside others": Mutant(
+        "inference/equations.py",
+        "several &= True if held is None else held",
+        "several &= True",
+        "tests/test_equations.py",
+    ),
+    "a step beside one equal quantile more": Mutant(
+        "inference/joint_draws.py",
+        "under = (k >= STEP - 1) & (own[row, np.maximum(k - STEP + 1, 0)] == low)",
+        "under = (k >= STEP) & (own[row, np.maximum(k - STEP, 0)] == low)",
+        "tests/test_equations.py",
+    ),
     "a cell's width told by the last of its equations": Mutant(
         "completion/rounded.py",
         "follow[d] &= ~known",

@@ -35,11 +35,12 @@ class Law:
 
 def redraw(
     seen: Mapping[str, Array], types: Mapping[str, Any], row: Row, sd: float, seed: int,
-    known: Mapping[str, tuple[float, float]] | None = None,
+    known: Mapping[str, tuple[float, float]] | None = None, held: Array | None = None,
 ) -> tuple[dict[str, Array], dict[str, Any]]:  # fmt: skip
     """Return draws (N,) of the cells of a row that are None, and log densities of each column.
 
     known : what cells are known to lie between
+    held : (N,) bool; the rows whose equation has to hold; all if left out
     Latent numbers have mean 0.3, 0 or -0.3 and standard deviation `sd`; noise is part of it.
     """
     cells = {name: [*seen[name].tolist(), *[row[name]] * N] for name in types}
@@ -58,7 +59,7 @@ def redraw(
         link: Any = links[d]
         found[d] = link.sample_between(law.column(d, rows[d]), params[d], rng, pair)
     block = RowsOfDraw(slice(SEEN, SEEN + N), SimpleNamespace(params=params), law, rows, ends)  # type: ignore[arg-type]
-    Equations(data.columns, links).redraw(block, found, rng)
+    Equations(data.columns, links).redraw(block, found, rng, held)
 
     def density(d: int) -> Any:
         return lambda x: links[d].log_density(x, law.column(d, range(x.size)), params[d])

@@ -12,6 +12,7 @@ from scipy.integrate import cumulative_trapezoid, trapezoid
 
 from glfm_cli import impute
 from glfm_cli.inference.equations import Equations
+from glfm_cli.inference.joint_draws import FINE, STEP, Z, _quantiles
 from tests.equation_draws import SEEN, N, check_counts, check_distribution, redraw, sums
 
 
@@ -61,6 +62,45 @@ def test_parts_of_which_one_is_known_to_lie_between_ends(name: str) -> None:
     found, log_p = redraw(seen, sums("ab", "positive"), row, 1, 3, ends)
     grid = np.linspace(20.0, 30.0, 4001)
     check_distribution(found["a"], grid, log_p["a"](grid) + log_p["b"](35.0 - grid))
+
+
+def test_rows_whose_equation_need_not_hold_stay_as_they_were_drawn() -> None:
+    """Others are drawn anew as if they were all there is."""
+    rng = np.random.default_rng(2)
+    seen = {"a": np.exp(rng.normal(3, 0.7, SEEN)), "b": np.exp(rng.normal(2, 0.5, SEEN))}
+    seen["total"] = seen["a"] + seen["b"]
+    row, held = {"a": None, "b": None, "total": 35.0}, np.arange(N) % 3 == 1
+    found, log_p = redraw(seen, sums("ab", "positive"), row, 1, 3, held=held)
+    none, _ = redraw(seen, sums("ab", "positive"), row, 1, 3, held=held & False)
+    for name in "ab":
+        assert np.array_equal(found[name][~held], none[name][~held])
+        assert not np.any(found[name][held] == none[name][held])
+    grid = np.linspace(0, 35, 4001)[1:-1]
+    check_distribution(found["a"][held], grid, log_p["a"](grid) + log_p["b"](35.0 - grid))
+    np.testing.assert_allclose((found["a"] + found["b"])[held], 35.0)
+    assert np.mean(np.abs((none["a"] + none["b"]) - 35.0) > 1.0) > 0.8
+
+
+@pytest.mark.parametrize("scores", [Z, FINE], ids=["usual", "fine"])
+@pytest.mark.parametrize("heaped", [False, True])
+def test_quantiles_of_many_cells_are_those_of_each(scores: Any, *, heaped: bool) -> None:
+    """By a loop: linear between two, but a step where one value has much beside."""
+    rng = np.random.default_rng(7)
+    size = 10.0 ** rng.uniform(-3, 3, (3000, 1))
+    own = np.sort(size * rng.normal(size=(3000, scores.size)), axis=1)
+    if heaped:
+        own = np.cumsum(rng.random(own.shape) < 1.0 / STEP, axis=1) * size  # runs of any length
+    z = np.where(rng.random(3000) < 0.2, rng.choice(scores, 3000), rng.uniform(-3.6, 3.6, 3000))
+    found, steps = _quantiles(z, scores, own), 0
+    for at, q, x in zip(z, own, found, strict=True):
+        k = int(np.clip(np.searchsorted(scores, at, side="right") - 1, 0, scores.size - 2))
+        runs = [run for run in (q[: k + 1][-STEP:], q[k + 1 :][:STEP]) if run.size == STEP]
+        expected = np.interp(at, scores, q)
+        if q[k] < q[k + 1] and any(run[0] == run[-1] for run in runs):
+            expected = q[k + int(at >= 0.5 * (scores[k] + scores[k + 1]))]
+            steps += 1
+        assert x == expected
+    assert (steps > 5) == heaped
 
 
 def test_counts_given_their_sum() -> None:

@@ -56,14 +56,16 @@ class TableDraws:
             if not (wrong := broken_rows(self.data, cells)).any():
                 break
             # A draw under which a row can hardly obey is as improbable itself.
-            again = self._once(rng, draw if number < TRIES // 2 else choose(rng))
+            again = self._once(rng, draw if number < TRIES // 2 else choose(rng), wrong)
             for d, rows in self.data.missing.items():
                 if not self.data.columns[d].column.group_level:  # whose value other rows have, too
                     cells[d] = np.where(wrong[rows], again[d], cells[d])
         return cells
 
-    def _once(self, rng: np.random.Generator, draw: Draw) -> dict[int, Array]:
-        cells = self.joint.draw(rng, draw)
+    def _once(
+        self, rng: np.random.Generator, draw: Draw, rows: Array | None = None
+    ) -> dict[int, Array]:
+        cells = self.joint.draw(rng, draw, rows)
         for d, (at, p) in self.levels.items():
             codes = cells[d][at].astype(np.intp)
             again = p[np.arange(at.size), codes] == 0.0

@@ -71,13 +71,18 @@ class Equations(Possible):
                 self.moved[d] = (open_rows & ~fixed[d]) | self.moved.get(d, False)
 
     def redraw(
-        self, block: RowsOfDraw, found: Mapping[int, Array], rng: np.random.Generator
+        self,
+        block: RowsOfDraw,
+        found: Mapping[int, Array],
+        rng: np.random.Generator,
+        held: Array | None = None,
     ) -> None:
         """Draw cells anew given the equations of their rows, in place.
 
         block : RowsOfDraw
         found : by column the draws of missing cells
         rng : numpy.random.Generator
+        held : (n,) bool; the rows of the block for which this is to be done; all if left out
         """
         n = self.columns[0].x[block.at].size
         cells = {d: self.columns[d].given[block.at].copy() for d in self.involved}
@@ -93,6 +98,7 @@ class Equations(Possible):
             known = fixed[one.d] & there
             free_cells = {d: known & ~fixed[d] for d in one.of}
             several = np.sum(list(free_cells.values()), axis=0) > 1
+            several &= True if held is None else held
             if several.any():
                 free_cells = {d: free & several for d, free in free_cells.items()}
                 drawn = {d: cells[d].copy() for d in one.of}
@@ -300,14 +306,20 @@ class _Move:
         good = of.allowed(self.i, at, x, cells, ends) & of.allowed(self.j, at, y, cells, ends)
         good[:, 0] &= np.isclose(start, followed, rtol=HELD, atol=HELD * STEP)
         with np.errstate(all="ignore"):
-            weight = other.log_density(y.ravel(), self.other, self.params[1]).reshape(shape)
-            own = link.log_density(x.ravel()[far], self.own.take(far), self.params[0])
-            weight.ravel()[far] += own
+            slope = np.zeros(1)
             if not self.one.is_sum:
                 name = of.columns[self.j].column.name
                 named = self._named(x, cells) | {name: y}
-                weight -= _log_slope(self.one, name, named)
+                slope = _log_slope(self.one, name, named)
                 good &= of.holds(self.one, self.j, cells[self.one.d][at][:, None], named, self.free)
+            # Most candidates leave j nothing that it may be, and densities are what costs.
+            may = np.flatnonzero(good)
+            weight = np.full(shape, -np.inf)
+            density = other.log_density(y.ravel()[may], self.other.take(may), self.params[1])
+            weight.ravel()[may] = density
+            own = link.log_density(x.ravel()[far], self.own.take(far), self.params[0])
+            weight.ravel()[far] += own
+            weight -= slope
         weight = np.where(good & ~np.isnan(weight), weight, -np.inf)
         # The largest of log weights with Gumbel noise is each one with its probability.
         chosen = np.argmax(weight + rng.gumbel(size=shape), axis=1)

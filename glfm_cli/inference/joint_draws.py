@@ -145,11 +145,16 @@ class JointDraws:
             own.cut = self.cut
             own._before(own.posterior, of_levels, numbers, self.fine)
 
-    def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
-        """Return one value or level code for each cell, all from one posterior draw."""
+    def draw(
+        self, rng: np.random.Generator, draw: Draw | None = None, rows: Array | None = None
+    ) -> dict[int, Array]:
+        """Return one value or level code for each cell, all from one posterior draw.
+
+        rows : (N,) bool; those whose equations have to hold; all if left out
+        """
         if draw is None:
             draw = self.posterior.choose(rng)
-        hold = self.ends, self.less, self.equations
+        hold = self.ends, self.less, self.equations, rows
         drawn = draw_jointly(self.source, self.cells, rng, draw, *hold)
         given = {} if self.equations is None else self.equations.moved
         kept = {
@@ -249,22 +254,38 @@ def _move_numbers(
     within : where in the steps of the distribution function, from 0 to 1, values lie that have some
     """
     z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, scores, within)
-    each = np.broadcast_to(corrected, quantiles.shape)
-    moved = [np.interp(at, scores, own) for at, own in zip(z, each, strict=True)]
-    return np.array([_quantile(at, scores, own) for at, own in zip(moved, to, strict=True)])
+    moved = _linear(z, scores, np.broadcast_to(corrected, quantiles.shape))
+    return _quantiles(moved, scores, to)
 
 
-def _quantile(z: float, scores: Array, own: Array) -> float:
-    """Return the quantile at z, linear between `own` (Q,) at scores; beside STEP equal ones a step.
+def _quantiles(z: Array, scores: Array, own: Array) -> Array:
+    """Return quantiles at z (n,), linear between `own` (n, Q) at scores; beside STEP equal a step.
 
     Where between the two that step is cannot be told: half way.
     """
-    k = int(np.clip(np.searchsorted(scores, z, side="right") - 1, 0, scores.size - 2))
-    under, over = own[: k + 1][-STEP:], own[k + 1 :][:STEP]
-    runs = (one for one in (under, over) if one.size == STEP)
-    if own[k] < own[k + 1] and any(one[0] == one[-1] for one in runs):
-        return float(own[k + (z >= 0.5 * (scores[k] + scores[k + 1]))])
-    return float(np.interp(z, scores, own))
+    k, row, last = _left_of(z, scores), np.arange(z.size), scores.size - 1
+    low, high = own[row, k], own[row, k + 1]
+    under = (k >= STEP - 1) & (own[row, np.maximum(k - STEP + 1, 0)] == low)
+    over = (k + STEP <= last) & (own[row, np.minimum(k + STEP, last)] == high)
+    step = np.where(z >= 0.5 * (scores[k] + scores[k + 1]), high, low)
+    return np.where((low < high) & (under | over), step, _linear(z, scores, own))
+
+
+def _linear(z: Array, scores: Array, own: Array) -> Array:
+    """Return `np.interp` of each z (n,) between scores (Q,) of a row's `own` (n, Q)."""
+    k, row = _left_of(z, scores), np.arange(z.size)
+    low, high = own[row, k], own[row, k + 1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope = (high - low) / (scores[k + 1] - scores[k])
+        x = slope * (z - scores[k]) + low
+        x = np.where(np.isnan(x), slope * (z - scores[k + 1]) + high, x)
+    x = np.where(low == high, low, x)
+    return np.where(z <= scores[0], own[:, 0], np.where(z >= scores[-1], own[:, -1], x))
+
+
+def _left_of(z: Array, scores: Array) -> Array:
+    """Return which two scores each z (n,) lies between, by the first."""
+    return np.clip(np.searchsorted(scores, z, side="right") - 1, 0, scores.size - 2)
 
 
 def _interpolate(x: Array, knots: Array, scores: Array, within: Array | float) -> Array:

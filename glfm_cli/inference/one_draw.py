@@ -30,6 +30,7 @@ def draw_jointly(
     ends: Ends = NO_ENDS,
     less: Sequence[tuple[int, int]] = (),
     equations: Equations | None = None,
+    held: Array | None = None,
 ) -> dict[int, Array]:
     """Return one value or level code for each cell, all from one posterior draw.
 
@@ -40,6 +41,7 @@ def draw_jointly(
         at those of which nothing is known
     less : columns of which the first is less than the second in every row
     equations : that hold in every row
+    held : (N,) bool; the rows alone in which they have to; every one if left out
     """
     if draw is None:
         draw = posterior.choose(rng)
@@ -60,7 +62,8 @@ def draw_jointly(
             if first in here and second in here:
                 _redraw((first, second), here, found, sample)
         if equations is not None and equations.moved:
-            equations.redraw(RowsOfDraw(block, draw, law, here, known), found, rng)
+            which = None if held is None else held[block]
+            equations.redraw(RowsOfDraw(block, draw, law, here, known), found, rng, which)
         for d, x in found.items():
             drawn[d].append(x)
     return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
