@@ -85,6 +85,19 @@ def test_the_histogram_and_the_line_are_shares_of_cells(airquality: Completion) 
     assert 0.98 <= predicted.sum() <= 1.0
 
 
+def test_the_line_of_a_formula_is_that_of_cells_that_obey_it() -> None:
+    """A square follows from its root alone: nothing below 0, nor far from what is put in."""
+    root = np.linspace(-3.0, 3.0, 90)
+    square = [None if i % 3 else x**2 for i, x in enumerate(root)]
+    types = {"root": "real", "square": {"type": "real", "formula": "root**2", "transform": "none"}}
+    done = completed({"root": root.tolist(), "square": square}, types, model="bsvd")
+    (part,) = [one for one in done.columns if one.estimate.size]
+    np.testing.assert_allclose(part.estimate, root[part.marginal.rows] ** 2)
+    line = panels(plot_completion(done))[0].patches[1].get_data()
+    shares = np.histogram(part.estimate, line.edges)[0] / part.estimate.size
+    np.testing.assert_allclose(line.values, shares, atol=1e-12)
+
+
 def test_the_histogram_counts_the_observed_cells(airquality: Completion) -> None:
     data = panels(plot_completion(airquality))[0].patches[0].get_data()
     x = airquality.columns[0].encoded.x

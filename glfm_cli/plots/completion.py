@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,8 @@ from matplotlib.patches import Patch
 import glfm_cli.plots.style as style
 from glfm_cli.arrays import Array
 from glfm_cli.completion import ColumnCompletion, Completion
+from glfm_cli.completion.dependent import TableDraws
+from glfm_cli.encoding import Relations
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.plots.panels import draw_levels, draw_numbers
@@ -138,10 +140,22 @@ def _pooled(completion: Completion, parts: Sequence[ColumnCompletion]) -> list[A
         for part in parts
         if part.marginal.probabilities is None
     }
-    marginals = predict(_thinned(completion.posterior), requested, list(_MASS))
-    empty = np.empty(0)
-    found = (marginals.get(position[part.encoded.column.name]) for part in parts)
-    return [empty if one is None else one.quantiles.ravel() for one in found]
+    drawn = _drawn(completion, requested.keys())
+    rest = {d: rows for d, rows in requested.items() if d not in drawn}
+    marginals = predict(_thinned(completion.posterior), rest, list(_MASS))
+    samples = drawn | {d: one.quantiles.ravel() for d, one in marginals.items()}
+    return [samples.get(position[part.encoded.column.name], np.empty(0)) for part in parts]
+
+
+def _drawn(completion: Completion, columns: Collection[int]) -> dict[int, Array]:
+    """Return the cells of columns that depend on columns, in joint draws that obey their rules."""
+    dependent = Relations.of(completion.data.columns).numbers.intersection(columns)
+    if not dependent:
+        return {}
+    rng, table = np.random.default_rng(0), TableDraws(completion.posterior, completion.data)
+    draws = [table.draw(rng) for _ in _MASS]
+    found = {d: np.concatenate([cells[d] for cells in draws]) for d in dependent}
+    return {d: there for d, x in found.items() if (there := x[np.isfinite(x)]).size}
 
 
 def _thinned(posterior: Posterior) -> Posterior:
