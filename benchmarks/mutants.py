@@ -65,6 +65,7 @@ GAP_RUNS, SUMS = "tests/test_gap_runs.py", "tests/test_forest_sums.py"
 LEARN_ROWS = "tests/test_learn_rows.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 MATES = "tests/test_forest_mates.py"
+FAR = "tests/test_forest_far.py"
 NEIGHBOURS = "tests/test_forest_neighbours.py"
 RUBIN, MARGINALS = "tests/test_rubin.py", "tests/test_marginals.py"
 COUNT_CELLS = "tests/cli/test_impute_counts.py"
@@ -526,6 +527,12 @@ MUTANTS = {
     "trees in time told of mates that missing cells lack": Mutant(
         "latent/forest/mates.py", "np.sum(gone & alone, axis=1)", "np.sum(gone & ~gone, axis=1)",
         MATES
+    ),
+    "far cells judged by trees that have seen their group": Mutant(
+        "latent/forest/far.py", "lines, units=units)", "lines)", FAR
+    ),
+    "twins judged by trees that have seen their group": Mutant(
+        "latent/forest/twins.py", "lines, twins, units)", "lines, twins)", FAR
     ),
     "twins that are missing together told of no group": Mutant(
         "latent/forest/related.py", "[np.where(self.two[mates], -1, mates)]", "[no_mates]", MATES

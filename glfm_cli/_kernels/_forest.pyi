@@ -27,6 +27,7 @@ def grow(
     pool: _Ints,
     away: _Floats,
     count: _Floats,
+    unit: _Ints,
 ) -> tuple[int, int]: ...
 class ColumnTrees:
     def __init__(
@@ -43,6 +44,7 @@ class ColumnTrees:
         threshold: _Singles,
         child: _Ints,
         members: _Ints,
+        unit: _Ints,
     ) -> None: ...
 
 def fill_moments(

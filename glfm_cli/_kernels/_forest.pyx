@@ -226,6 +226,7 @@ def grow(
     int[::1] pool,                     # in-out (P,) columns that may be asked about, in any order
     double[::1] away,                  # scratch (n,)
     double[::1] count,                 # scratch (2 n_levels + 1,)
+    const int[::1] unit,               # in (N,) rows of one are left out of trees together, or (0,)
 ):
     """Grow T trees of a column; return how many nodes and members they have.
 
@@ -233,6 +234,7 @@ def grow(
     """
     cdef Py_ssize_t T = root.shape[0], P = pool.shape[0], t, i, j, node, start, n, f, asked, left
     cdef Py_ssize_t n_nodes = 0, n_members = 0, fit, unfit
+    cdef bint alone = unit.shape[0] == 0
     cdef int best, held
     cdef float at = 0.0, best_at = 0.0
     cdef double gain, best_gain
@@ -245,7 +247,7 @@ def grow(
             root[t] = <int> n_nodes
             start = n_members
             for i in range(donors.shape[0]):
-                if sees(seed, donors[i], t, T, left_out):
+                if sees(seed, donors[i] if alone else unit[donors[i]], t, T, left_out):
                     members[n_members] = donors[i]
                     n_members += 1
             if n_members == start:  # few donors may all be left out
@@ -305,7 +307,7 @@ cdef class ColumnTrees:
     cdef const double[:, ::1] z
     cdef const unsigned char[::1] nominal
     cdef const Py_ssize_t[::1] rows
-    cdef const int[::1] own, root, feature, child, members
+    cdef const int[::1] own, root, feature, child, members, unit
     cdef const double[::1] y
     cdef const float[::1] threshold
     cdef uint64_t seed
@@ -326,7 +328,9 @@ cdef class ColumnTrees:
         const float[::1] threshold,
         const int[::1] child,
         const int[::1] members,
+        const int[::1] unit,               # as `grow` has it
     ):
+        self.unit = unit
         self.z, self.nominal, self.rows, self.own, self.y = z, nominal, rows, own, y
         self.root, self.seed, self.left_out = root, seed, left_out
         self.feature, self.threshold, self.child, self.members = feature, threshold, child, members
@@ -334,9 +338,12 @@ cdef class ColumnTrees:
 
     cdef inline bint hears(self, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
         """Return whether row i hears tree t: all, but a donor those that have not seen it. O(1)."""
-        return self.own[i] < 0 or self.left_out == 0 or not sees(
-            self.seed, self.own[i], t, self.root.shape[0], self.left_out
-        )
+        cdef int row = self.own[i]
+        if row < 0 or self.left_out == 0:
+            return True
+        if self.unit.shape[0]:
+            row = self.unit[row]
+        return not sees(self.seed, row, t, self.root.shape[0], self.left_out)
 
     cdef Py_ssize_t reach(self, Py_ssize_t t) noexcept nogil:
         """Fill which rows hear tree t, and which leaves they reach; return how many. O(n depth).

@@ -11,7 +11,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.lines import Lines
-from glfm_cli.latent.forest.trees import Trees, grow, scaled
+from glfm_cli.latent.forest.trees import Trees, Units, grow, scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +35,17 @@ class Far:
         least: Array,
         config: ForestConfig,
         rng: np.random.Generator,
+        units: Units | None = None,
     ) -> Far:
         """Return those of cells z (F, N), linear and least being as `ForestState` has them.
 
         two : (D,) bool, which columns have them;  told : (D, N) bool, by which they are scaled
+        units : rows that are left out together, as `grow` has it
         """
         there = np.where(two[:, None], seen, 0).astype(np.uint8)
         lines = Lines.fit(z, seen, kinds, np.flatnonzero(two & (linear != 0)).tolist(), rng)
         every, size = range(len(seen)), (n_trees, left_out)
-        trees = grow(z, there, kinds, every, *size, least, config, rng, lines)
+        trees = grow(z, there, kinds, every, *size, least, config, rng, lines, units=units)
         told = told & (there != 0)
         return cls(scaled(trees, z, there, kinds, config.prior, lines, told), lines)
 

@@ -175,13 +175,15 @@ class Forest:
             grown = config.trees_of(state.least), config.left_out, state.least, config
             lines = Lines.fit(z, seen, state.kinds, np.flatnonzero(state.linear).tolist(), rng)
             trees = grow(z, seen, state.kinds, range(D), *grown, rng, lines)
-            alone = Alone.grow(state.twins, z, seen, state.for_far, state.linear, *grown, rng)
+            units = None if state.related is None else state.related.units
+            of_alone = z, seen, state.for_far, state.linear
+            alone = Alone.grow(state.twins, *of_alone, *grown, rng, units)
             told = np.array([s & ~alone.rows(d, seen) for d, s in enumerate(seen != 0)])
             trees = scaled(trees, z, seen, state.kinds, config.prior, lines, told)
             far = None
             if state.related is not None:
-                rest = z, seen, told, state.for_far, state.linear
-                far = Far.grow(state.related.two, *rest, *grown, rng)
+                of_far = z, seen, told, state.for_far, state.linear
+                far = Far.grow(state.related.two, *of_far, *grown, rng, units)
             of_fit = z, seen, z, seen, np.arange(N, dtype=np.int32)
             by, middle = (trees, lines, alone), state.middle.copy()
             others = state.is_far[: 0 if far is None else None], state.related, far

@@ -13,6 +13,7 @@ from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.mates import GroupMates, unordered
 from glfm_cli.latent.forest.neighbours import TimeNeighbours
 from glfm_cli.latent.forest.series import RowsInTime
+from glfm_cli.latent.forest.trees import Units
 from glfm_cli.latent.model import take
 
 
@@ -101,6 +102,18 @@ class RelatedRows:
             kinds.beside(levels, nominal, np.concatenate([*to_near, near, nobody])),
             kinds.beside(levels, nominal, np.concatenate([*to_far, nobody, near])),
         )
+
+    @property
+    def units(self) -> Units | None:
+        """Return which rows are left out together of trees for cells that no group tells of.
+
+        Those of a group: trees that have seen other rows of it forecast its cells better than any
+        can a cell of a group without values. Not in time, where far cells have other rows of their
+        group, too.
+        """
+        if self.mates is None or self.neighbours is not None:
+            return None
+        return Units(self.mates.code.astype(np.int32), self.two)
 
     def pack(self) -> dict[str, Array]:
         """Return them as named arrays."""

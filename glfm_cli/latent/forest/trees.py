@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,16 @@ SLOPE_SD = 0.5  # of a normal prior around 1
 STEEPEST = 1.25
 
 
+class Units(NamedTuple):
+    """Rows that are left out of trees together, in some columns.
+
+    rows : (N,) int32, those with the same number;  columns : (D,) bool
+    """
+
+    rows: Array
+    columns: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Trees:
     """Up to T trees of each of k columns, one behind the other (see the kernel).
@@ -38,6 +48,8 @@ class Trees:
     within : (k,) variance of numbers within leaves, all of a column's together
     slope : (k,) of values on what trees forecast, both as distances from the column's mean
     scale : (k,) by which the variances of laws are multiplied
+    units : rows that are left out together; not kept with a fit, since only forecasts of observed
+        cells by trees that have not seen them ask for it
     """
 
     left_out: int
@@ -50,6 +62,7 @@ class Trees:
     threshold: Array
     child: Array
     members: Array
+    units: Units | None = field(default=None, kw_only=True)
 
     @property
     def size(self) -> Array:
@@ -77,7 +90,7 @@ class Trees:
         root = self.root[k][self.root[k] >= 0]
         return _forest.ColumnTrees(
             *(z, nominal, rows, own, donors, root, int(self.seed[k]), self.left_out),
-            *(self.feature, self.threshold, self.child, self.members),
+            *(self.feature, self.threshold, self.child, self.members, units_of(self.units, k)),
         )
 
     def pack(self) -> dict[str, Array]:
@@ -137,6 +150,7 @@ def grow(
     rng: np.random.Generator,
     lines: Lines | None = None,
     without: Sequence[Array] | None = None,
+    units: Units | None = None,
 ) -> Trees:
     """Return trees of some columns, in their order.
 
@@ -148,6 +162,7 @@ def grow(
     least : (D,) int64; members of a leaf, at least
     lines : columns that have one are forecast by what it leaves over
     without : of each column, others that are not asked about
+    units : rows that are left out of the same trees, each by itself if left out
     """
     F, grown = z.shape[0], []
     trees = np.broadcast_to(n_trees, len(seen))
@@ -180,6 +195,7 @@ def grow(
             others,
             np.empty(donors.size),
             np.empty(2 * n_levels + 1),
+            units_of(units, d),
         )
         if left_out and not kinds.levels[d]:
             starts = child[:n][feature[:n] < 0]
@@ -194,7 +210,7 @@ def grow(
         grown = [(none, np.empty(0, dtype=np.float32), none, none)]
     arrays = (np.concatenate(part) for part in zip(*grown, strict=True))
     ones = np.ones(len(columns))
-    return Trees(left_out, root, seed, within, ones, ones, *arrays)
+    return Trees(left_out, root, seed, within, ones, ones, *arrays, units=units)
 
 
 def draw_cells(
@@ -303,6 +319,13 @@ def moments(
     within, atom = float(trees.within[k]), float(kinds.atom[d])
     _forest.fill_moments(of, prior, whole.middle, within, atom, whole.share, out, parts)
     return out
+
+
+def units_of(units: Units | None, d: int) -> Array:
+    """Return by which (N,) rows are left out of trees of column d together, (0,): by none."""
+    if units is None or not units.columns[d]:
+        return np.empty(0, dtype=np.int32)
+    return units.rows
 
 
 def targets(z: Array, d: int, lines: Lines | None) -> Array:

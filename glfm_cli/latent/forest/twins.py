@@ -18,7 +18,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
 from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.lines import STEP_ROWS, Lines
-from glfm_cli.latent.forest.trees import Trees, draw_cells, grow, scaled
+from glfm_cli.latent.forest.trees import Trees, Units, draw_cells, grow, scaled
 from glfm_cli.latent.model import take
 
 NOBODY = np.empty(0, dtype=np.intp)
@@ -94,8 +94,12 @@ class Alone:
         least: Array,
         config: ForestConfig,
         rng: np.random.Generator,
+        units: Units | None = None,
     ) -> Alone:
-        """Return those of cells z (D, N), linear and least being as `ForestState` has them."""
+        """Return those of cells z (D, N), linear and least being as `ForestState` has them.
+
+        units : rows that are left out together, as `grow` has it
+        """
         D = len(twins)
         has = [d for d in range(D) if twins[d].size]
         if not has:
@@ -106,7 +110,7 @@ class Alone:
         there = np.where(np.isin(np.arange(D), has)[:, None], seen, 0).astype(np.uint8)
         least = np.maximum(least, LEAST)
         size = n_trees, left_out
-        trees = grow(z, there, kinds, range(D), *size, least, config, rng, lines, twins)
+        trees = grow(z, there, kinds, range(D), *size, least, config, rng, lines, twins, units)
         return cls(twins, scaled(trees, z, there, kinds, config.prior, lines), lines)
 
     @classmethod
