@@ -596,6 +596,14 @@ MUTANTS = {
     "dependences of columns of few rows in common": Mutant(
         "guess/dependence.py", "(n >= 20) & (total > 0)", "(n >= 2) & (total > 0)", DEPENDENCE
     ),
+    "times of day in days": Mutant(
+        "guess/conversions.py", "FACTORS[moments[later]]", 'FACTORS["date"]',
+        "tests/test_guess_herds.py"
+    ),
+    "the time between a date and a time of day": Mutant(
+        "guess/conversions.py", "if moments[later] != moments[earlier]:", "if False:",
+        "tests/test_guess_herds.py"
+    ),
     "missing cells at their means": Mutant(
         "inference/resuming.py",
         "chain.eta[n, s] + sd * streams.get(START).standard_normal(s.size)",

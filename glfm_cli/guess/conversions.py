@@ -1,12 +1,12 @@
 """Columns that are another one in another unit: pounds and kilograms, degrees of two scales.
 
 Sought are c = k a and c = k a + b, within what both columns are rounded to, and the time between
-two dates in days, hours, minutes or seconds.
+two dates or times of day in days, hours, minutes or seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import combinations, permutations
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ FEWEST = 5  # different numbers of each column
 LEAST_ROWS = 20  # in which both are known
 MOST_ROUNDED = 0.02  # half a unit of the last decimal, in sds
 EXACT = 1e-9  # relative: what is left of arithmetic in doubles
-PER_DAY = 1.0, 24.0, 1440.0, 86400.0
+# In days, hours, minutes, seconds, of dates in days and of times of day in minutes.
+FACTORS = {"date": (1.0, 24.0, 1440.0, 86400.0), "duration": (1.0, 1 / 60, 60.0)}
 
 
 class Conversion(NamedTuple):
@@ -89,16 +90,18 @@ def _conversion(
 
 
 def spans(
-    X: Values, half: Values, dates: Sequence[int]
+    X: Values, half: Values, moments: Mapping[int, str]
 ) -> Iterator[tuple[int, int, int, float, int]]:
     """Yield which column is the time between two dates: column, later, earlier, factor, rows.
 
-    X : (n, p) float64; rows of the table, dates in days, NaN where a cell has no number
+    X : (n, p) float64; rows of the table, NaN where a cell has no number
     half : (p,) float64; half a unit of the last decimal of each column, 0 if it is not rounded
-    dates : columns that are dates, by place
+    moments : columns that are of type "date", in days, or "duration", in minutes, by place
     """
-    numbers = [d for d in range(X.shape[1]) if d not in dates]
-    for later, earlier in permutations(dates, 2):
+    numbers = [d for d in range(X.shape[1]) if d not in moments]
+    for later, earlier in permutations(moments, 2):
+        if moments[later] != moments[earlier]:
+            continue
         days = X[:, later] - X[:, earlier]
         if np.unique(days[np.isfinite(days)]).size < FEWEST:
             continue
@@ -107,7 +110,7 @@ def spans(
             x = X[known, c]
             if x.size < LEAST_ROWS or np.unique(x).size < FEWEST:
                 continue
-            for factor in PER_DAY:
+            for factor in FACTORS[moments[later]]:
                 value = days[known] * factor
                 slack = 1e-6 * (1.0 + np.abs(value))
                 if half[c] <= MOST_ROUNDED * x.std():

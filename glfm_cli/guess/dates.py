@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -220,10 +220,20 @@ def days_in(column: pa.ChunkedArray, form: str | None) -> Array:
 
     form : how they are written, None of ISO 8601 and of Arrow's own types
     """
-    moments, typed = Moments("date", form), pa.types.is_temporal(column.type)
-    texts = column.cast(pa.string()).to_pylist()
-    days = [(_day_of if typed else moments.number)(text or "") for text in texts]
-    return np.array([math.nan if day is None else day for day in days])
+    typed = pa.types.is_temporal(column.type)
+    return _read_all(column, _day_of if typed else Moments("date", form).number)
+
+
+def minutes_in(column: pa.ChunkedArray) -> Array:
+    """Return the cells (n,) of a column of times of day or durations in minutes, NaN of none."""
+    if pa.types.is_duration(column.type):  # whose texts have no units
+        return np.full(len(column), math.nan)
+    return _read_all(column, Moments("duration").number)
+
+
+def _read_all(column: pa.ChunkedArray, number: Callable[[str], float | None]) -> Array:
+    read = (number(text or "") for text in column.cast(pa.string()).to_pylist())
+    return np.array([math.nan if one is None else one for one in read])
 
 
 def _day_of(text: str) -> float | None:

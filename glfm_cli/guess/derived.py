@@ -7,7 +7,7 @@ between two dates, and one column in two units; each in every row where all are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ class Derived(NamedTuple):
 
 
 def derived(
-    names: Sequence[str], X: Values, dates: Collection[int] = ()
+    names: Sequence[str], X: Values, moments: Mapping[int, str] | None = None
 ) -> dict[int, Derived]:
     """Return by place the columns that follow from others.
 
@@ -49,17 +49,17 @@ def derived(
     names : sequence of str
         What formulas call the columns (p,).
     X : (n, p) float64
-        Rows of the table, dates in days, NaN where a cell has no number.
-    dates : collection of int
-        Columns that are dates, by place.
+        Rows of the table, dates in days, times of day in minutes, NaN where a cell has no number.
+    moments : mapping of int to str, optional
+        Columns that are of type "date" or "duration", by place.
     """
     found: dict[int, Derived] = {}
     explained: set[frozenset[int]] = set()
     n_columns = min(X.shape[1], MOST_COLUMNS)
     X = X[:, :n_columns]
-    moments = [d for d in range(n_columns) if d in dates]
+    moments = {d: one for d, one in (moments or {}).items() if d < n_columns}
     numbers = X.copy()
-    numbers[:, moments] = np.nan
+    numbers[:, [*moments]] = np.nan
     half = np.array([_half_place(column) for column in numbers.T])
     with np.errstate(invalid="ignore", over="ignore"):
         for one in (
@@ -181,12 +181,13 @@ def _totals(names: Sequence[str], X: Values) -> Iterator[Derived]:
 
 
 def _spans(
-    names: Sequence[str], X: Values, half: Values, dates: Sequence[int]
+    names: Sequence[str], X: Values, half: Values, moments: Mapping[int, str]
 ) -> Iterator[Derived]:
-    """Yield numbers that are the time between two dates."""
-    for c, later, earlier, factor, n in spans(X, half, dates):
+    """Yield numbers that are the time between two dates, or two times of day."""
+    for c, later, earlier, factor, n in spans(X, half, moments):
         apart = f"{names[later]} - {names[earlier]}"
-        formula = f"({apart}) * {factor:g}" if factor != 1.0 else apart
+        times = f"* {factor:g}" if factor > 1.0 else f"/ {1.0 / factor:g}"
+        formula = f"({apart}) {times}" if factor != 1.0 else apart
         yield Derived(c, formula, n, (later, earlier))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from glfm_cli.guess.codes import is_unanswered
-from glfm_cli.guess.dates import days_in
+from glfm_cli.guess.dates import days_in, minutes_in
 from glfm_cli.guess.dependence import numbers_of
 from glfm_cli.guess.derived import closed_run, derived
 from glfm_cli.guess.levels import is_group_level, without_value
@@ -342,14 +342,14 @@ def _formulas(
 ) -> Iterator[tuple[str, str]]:
     """Yield the name of each column that follows from others in a sample, and its formula."""
     asked = [i for i, v in enumerate(verdicts) if v.column.modelled]
-    asked = [i for i in asked if verdicts[i].column.moment != "duration"]
     asked = [i for i in asked if verdicts[i].column.numeric or not verdicts[i].column.nominal]
     rows = pa.array(np.unique(np.linspace(0, table.num_rows - 1, SAMPLE).astype(int)))
     parts = []
     for i in asked:
         cells, guessed = table.column(i).take(rows), verdicts[i].column
         if guessed.moment:
-            parts.append(days_in(cells, guessed.format))
+            of_day = guessed.moment == "duration"
+            parts.append(minutes_in(cells) if of_day else days_in(cells, guessed.format))
             continue
         x = numbers_of(cells, columns[i].written)
         codes = [float(c.text) for c in verdicts[i].column.missing if is_number(c.text)]
@@ -358,8 +358,8 @@ def _formulas(
         return
     names = [verdicts[i].column.name for i in asked]
     called = [name if name.isidentifier() else f"`{name}`" for name in names]
-    dates = frozenset(k for k, i in enumerate(asked) if verdicts[i].column.moment)
-    for one in derived(called, np.column_stack(parts), dates).values():
+    moments = {k: moment for k, i in enumerate(asked) if (moment := verdicts[i].column.moment)}
+    for one in derived(called, np.column_stack(parts), moments).values():
         where = f"{one.formula} in all {one.n_rows} rows of a sample where that is known"
         levels = [names[d] for d in (one.column, *one.of) if not verdicts[asked[d]].column.numeric]
         mend = f"{ADD_FORMULA}{scalar(one.formula)}"
@@ -369,7 +369,7 @@ def _formulas(
             mend = f"{NEED_NOT}, and both may come out too sure: `role: ignore`, and compute it "
             mend += "afterwards"
         yield names[one.column], f"{where}; {mend}"
-    numbers = [k for k, i in enumerate(asked) if verdicts[i].column.numeric and k not in dates]
+    numbers = [k for k, i in enumerate(asked) if verdicts[i].column.numeric and k not in moments]
     X = np.column_stack([parts[k] for k in numbers] or [np.empty(0)])
     if closed := closed_run(X):
         run, total, n = closed
@@ -385,7 +385,7 @@ def _formulas(
         of_name.setdefault(names[k].casefold(), []).append(k)
     pairs = ((k, of_name.get(high, ())) for k in numbers for high in upper_ends(names[k]))
     ordered = [(k, other) for k, others in pairs for other in others]
-    for k, other in sorted((*ordered, *_next_dates(parts, dates))):
+    for k, other in sorted((*ordered, *_next_moments(parts, moments))):
         x, y = (parts[one][np.isfinite(parts[k] + parts[other])] for one in (k, other))
         if x.size >= LEAST_ROWS and np.all(x < y):
             high = scalar(names[other])
@@ -396,14 +396,18 @@ def _formulas(
             )
 
 
-def _next_dates(parts: Sequence[NDArray[np.float64]], dates: Set[int]) -> Iterator[tuple[int, int]]:
+def _next_moments(
+    parts: Sequence[NDArray[np.float64]], moments: Mapping[int, str]
+) -> Iterator[tuple[int, int]]:
     """Yield dates and the nearest one that comes after each in all rows, as delivery after pickup.
+
+    So of times of day.
 
     Each is later than some of the dates of the other in other rows: else it is just another year.
     """
-    for k in sorted(dates):
+    for k in sorted(moments):
         after: dict[int, float] = {}
-        for other in dates - {k}:
+        for other in (one for one in moments if one != k and moments[one] == moments[k]):
             days = parts[other] - parts[k]
             both = np.isfinite(days)
             apart = both.sum() < LEAST_ROWS or np.max(parts[k][both]) <= np.min(parts[other][both])
