@@ -59,3 +59,61 @@ def test_times_between_times_of_day_are_in_any_unit(factor: float, formula: str)
     day = np.datetime64("2024-03-01") + rng.integers(0, 90, N)
     mixed = {"day": day, "a": clock(start), "c": day.astype(int) - start}
     assert not any("formula" in one for one in guess_schema(pa.table(mixed)).hints["c"])
+
+
+def lines(*cells: str, name: str = "x") -> pa.Table:
+    """Return a table of cells that go round, beside numbers."""
+    return pa.table({name: [cells[i % len(cells)] for i in range(N)], "y": np.arange(N) % 7.0})
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "found"),
+    [
+        (("<1500", "1500-2599", "2600-3599", "5000+"), "99", True),
+        (("18-24", "25-34", "35-64", "65+"), "99", True),
+        (("1", "2", "3", "4+"), "9", True),
+        (("0-98", "100-150", "151+"), "99", False),  # a step of its own
+        (("<500", "500-1000", "1000+"), "150", False),
+    ],
+)
+def test_a_code_inside_a_range_of_the_others_is_no_step(
+    steps: tuple[str, ...], code: str, *, found: bool
+) -> None:
+    guess = guess_schema(lines(*steps, code))
+    column = guess.schema.columns[0]
+    assert column.levels == (steps if found else tuple(sorted((*steps, code), key=ends)))
+    assert [one.text for one in column.missing] == [code] * found
+    assert ("inside one of the ranges" in guess.reasons["x"]) is found
+
+
+def ends(text: str) -> tuple[float, bool]:
+    """Return where a range of a scale begins."""
+    return (-1.0, True) if text.startswith("<") else (float(text.strip("+").split("-")[0]), True)
+
+
+def test_whole_numbers_beside_traces_are_no_categories() -> None:
+    rng = np.random.default_rng(2)
+    cells = np.where(rng.random(N) < 0.5, "tr", rng.integers(1, 90, N).astype(str))
+    guess = guess_schema(pa.table({"vitamin C (mg)": cells, "y": np.arange(N) % 7.0}))
+    assert guess.schema.columns[0].role == "ignore"
+    assert guess.reasons["vitamin C (mg)"].startswith("ignored: numbers, beside tr in ")
+    assert "write the limit, <0.05" in guess.reasons["vitamin C (mg)"]
+    coded = guess_schema(pa.table({"type": cells, "y": np.arange(N) % 7.0}))
+    assert coded.schema.columns[0].type == "categorical"
+    few = guess_schema(lines(*map(str, range(12)), *["K"] * 12))
+    assert few.schema.columns[0].type == "categorical"
+
+
+def test_nines_that_many_cells_share_above_few_others_are_a_code() -> None:
+    rng = np.random.default_rng(2)
+    cells = np.exp(rng.normal(5.0, 1.2, 2000)).round()
+    cells = np.where(cells > 9000, 9000, cells)
+    cells[:3] = 8300.0, 7000.0, 6200.0
+    coded = np.where(rng.random(2000) < 0.1, 9999, cells).astype(int)
+    column = guess_schema(pa.table({"SCC": coded})).schema.columns[0]
+    assert (column.type, [one.text for one in column.missing]) == ("count", ["9999"])
+    # A ceiling has cells below it, a few of the largest may be nines, and other numbers are none.
+    ceiling = np.minimum(np.exp(rng.normal(8.5, 1.2, 2000)), 9999).astype(int)
+    once = np.where(np.arange(2000) < 9, 9999, cells).astype(int)
+    for other in (ceiling, once, np.where(coded == 9999, 9950, coded)):
+        assert not guess_schema(pa.table({"SCC": other})).schema.columns[0].missing

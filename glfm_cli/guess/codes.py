@@ -104,6 +104,7 @@ NO_QUESTION_WORDS = words("inapplicable inap inap. iap entfällt") | {
 # A value that is there and was not measured, below a limit that the word does not say.
 BELOW_WORDS = words("nd n.d. bdl blq bloq bql bll lloq lod loq") | {
     *words("<lloq <loq <lod <mdl <rl <dl undetected undetermined undetectable"),
+    *words("tr tr. trace traces spur spuren sp. traza trazas tracce"),
     *("< lloq", "< loq", "< lod", "< mdl", "< rl", "< dl", "b.d.l.", "b.d.", "below dl"),
     *("not detected", "below lod", "below loq", "below detection limit", "nicht nachweisbar"),
     *("non détecté", "no detectado", "n.n."),
@@ -114,6 +115,9 @@ _CALL, _NO_CALL = "^[ACGT][/|: ]?[ACGT]$", "^(?:0[/|: ]?0|N[/|: ]?N)$"
 _NONE = "None"  # what Python writes for a missing cell
 LEAST_INTENSITY = 2.0  # beside which 0 is none; of pixels it is one
 MOST_LIMITS = 4  # of detection, in a column
+PILED_CODES = {999.0, 9999.0, 99999.0}  # that may be codes though some numbers are near
+PILED = 10  # times as many cells as numbers in the upper half of the range
+LEAST_BESIDE_PILE = 30  # different numbers
 LEAST_BESIDE = 5  # different numbers that are no such limits
 MOST_ABOVE = 3.0  # the largest of them, the least other number
 _FEWEST_NUMBERS = 3  # different ones, beside which it is none
@@ -245,7 +249,7 @@ def number_codes(column: Profile) -> NDArray[np.bool_]:
     rest = ~low
     high = np.zeros_like(low)
     high[rest] = _high_codes(column.numbers[rest])
-    return low | high | _undetected(column)
+    return low | high | _piled(column) | _undetected(column)
 
 
 def below_codes(column: Profile) -> NDArray[np.bool_]:
@@ -333,6 +337,18 @@ def _high_codes(x: NDArray[np.float64]) -> NDArray[np.bool_]:
     if answers.any():
         return answers
     return _far(x, _is_far_code(x))
+
+
+def _piled(column: Profile) -> NDArray[np.bool_]:
+    """Return 999 or 9999, the largest of all, where it stands for more cells than what is near it.
+
+    Near is the upper half of the range, where a ceiling that so many cells share has others below.
+    """
+    x, counts = column.numbers, column.counts
+    top = x == x.max()
+    near = int(counts[(x > x.max() / 2) & ~top].sum())
+    coded = x.max() in PILED_CODES and x.min() >= 0.0 and len(x) >= LEAST_BESIDE_PILE
+    return top if coded and counts[top][0] >= PILED * max(near, 1) else top & False
 
 
 def _answer_codes(x: NDArray[np.float64]) -> NDArray[np.bool_]:

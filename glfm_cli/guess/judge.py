@@ -22,8 +22,8 @@ from glfm_cli.guess.names import is_code, is_intensity, is_scale
 from glfm_cli.guess.numbers import MAX_CODES, judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
-from glfm_cli.guess.scales import are_seasons, coded_order, order
-from glfm_cli.guess.stray import STRAY_CODES
+from glfm_cli.guess.scales import are_seasons, coded_order, inside_ranges, order
+from glfm_cli.guess.stray import HIGH_CODES, STRAY_CODES
 from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.guess.words import judge_words
 from glfm_cli.io.numerals import PLAIN
@@ -204,6 +204,12 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
         return *_part_doubtful(column, gaps), False
     if numbers.all():
         return *_part_codes(column, gaps), True
+    within = numbers & np.isin(column.numbers, HIGH_CODES)
+    if within.any():
+        within &= inside_ranges(column.words())
+    if within.any() and order(column.keep(~within).words()) is not None:
+        gaps = gaps.add(column, within, "inside one of the ranges, taken for missing")
+        return *_part_doubtful(column.keep(~within), gaps), False
     doubtful = codes.word_codes(column, codes.DOUBTFUL_WORDS)
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
     others = ~(numbers | doubtful | unasked)

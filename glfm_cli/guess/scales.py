@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -142,6 +143,15 @@ def _graded_keys(words: list[str]) -> list[tuple[float, float]] | None:
     (word,) = last
     found = [_GRADES.get(one.removesuffix(word).strip()) for one in bare]
     return None if None in found else [(float(rank or 0), 0.0) for rank in found]
+
+
+def inside_ranges(words: Sequence[str]) -> list[bool]:
+    """Return which words are a number that lies inside a range of others: 99 beside `65+`."""
+    keys = [(_range_keys([word, "0-1"]) or [(math.nan, math.nan)])[0] for word in words]
+    ranges = [(low, high) for low, high in keys if low < high]
+    return [
+        low == high and any(one <= low <= other for one, other in ranges) for low, high in keys
+    ]
 
 
 def _season_keys(words: list[str]) -> list[tuple[float, float]] | None:

@@ -28,6 +28,7 @@ ALIKE = 0.9  # of the letters of a word, one typed wrong has
 APART = 0.05  # by which the next step is less like it: agree or disagree
 RARER = 4  # times rarer than the word that is meant
 MOST_TYPOS = 0.05  # of the cells
+MOST_CODES = 20  # different whole numbers beside words, that are categories as these are
 FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
 MOST_AMONG = 1 / 3  # of the cells, that are texts of many kinds among numbers
 _PAIR = r"^\d+(?:[.,]\d+)? ?/ ?\d+(?:[.,]\d+)?$"
@@ -72,7 +73,8 @@ def judge_words(column: Profile) -> Verdict:
     if names.is_remark(name) and column.n_observed < column.n_rows:
         return ignore(name, "remarks, by the name: an empty cell has none")
     x = column.numbers[column.is_number]
-    if np.any(x != np.floor(x)) and (told := _beside_numbers(column)):
+    measured = np.any(x != np.floor(x)) or (x.size > MOST_CODES and not names.is_code(name))
+    if measured and (told := _beside_numbers(column)):
         return ignore(name, told)
     return _levels(column)
 
