@@ -604,6 +604,17 @@ MUTANTS = {
         "guess/conversions.py", "if moments[later] != moments[earlier]:", "if False:",
         "tests/test_guess_herds.py"
     ),
+    "a step above a range taken for a code inside it": Mutant(
+        "guess/scales.py", "any(one <= low <= other for", "any(one <= low for",
+        "tests/test_guess_herds.py"
+    ),
+    "a ceiling taken for a code": Mutant(
+        "guess/codes.py", "near = int(counts[(x > x.max() / 2) & ~top].sum())", "near = 0",
+        "tests/test_guess_herds.py"
+    ),
+    "levels left out for one column of numbers": Mutant(
+        "guess/rules.py", "if n >= MANY_COLUMNS}", "if n >= 1}", "tests/test_guess_herds.py"
+    ),
     "missing cells at their means": Mutant(
         "inference/resuming.py",
         "chain.eta[n, s] + sd * streams.get(START).standard_normal(s.size)",

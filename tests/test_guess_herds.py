@@ -117,3 +117,27 @@ def test_nines_that_many_cells_share_above_few_others_are_a_code() -> None:
     once = np.where(np.arange(2000) < 9, 9999, cells).astype(int)
     for other in (ceiling, once, np.where(coded == 9999, 9950, coded)):
         assert not guess_schema(pa.table({"SCC": other})).schema.columns[0].missing
+
+
+@pytest.mark.parametrize("n_columns", [2, 3])
+def test_words_among_numbers_are_no_levels_beside_several_such_columns(
+    n_columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    gone = rng.random((N, n_columns + 2)) < 0.1
+    cells = [np.round(rng.normal(5.0, 1.0, N), 2).astype(str) for _ in range(n_columns)]
+    cells += [rng.choice(["yes", "no"], N), rng.choice(["low", "mid", "high"], N)]
+    table = {f"c{i}": np.where(gone[:, i], "n.d.", x) for i, x in enumerate(cells)}
+    rows = "\n".join(",".join(row) for row in zip(*table.values(), strict=True))
+    (tmp_path / "t.csv").write_text(f"{','.join(table)}\n{rows}\n")
+    assert run_here("types", "t.csv", "-o", "t.yaml").status == 0
+    columns = yaml.safe_load((tmp_path / "t.yaml").read_text())["columns"]
+    spoiled, smell = columns[f"c{n_columns}"], columns[f"c{n_columns + 1}"]
+    assert ("n.d." in spoiled["levels"]) is (n_columns == 2)
+    assert smell["type"] == ("categorical" if n_columns == 2 else "ordinal")
+    if n_columns == 3:
+        assert spoiled["missing"] == [{"value": "n.d.", "impute": False}]
+        done = run_here("impute", "t.csv", "--types", "t.yaml", "-o", "o.csv", *SHORT)
+        assert done.status == 0, done.stderr
+        assert (tmp_path / "o.csv").read_text() == (tmp_path / "t.csv").read_text()

@@ -110,6 +110,10 @@ BELOW_WORDS = words("nd n.d. bdl blq bloq bql bll lloq lod loq") | {
     *("non détecté", "no detectado", "n.n."),
 }
 
+# What is no level of a table that writes it among the numbers of several columns.
+AMONG_NUMBERS = BELOW_WORDS | NO_QUESTION_WORDS | UNANSWERED | words("*")
+AMONG_NUMBERS |= {one for one in DOUBTFUL_WORDS if " " in one}  # not done, not tested
+
 # Two alleles, and what programs of genetics write where there was no call: beside calls alone.
 _CALL, _NO_CALL = "^[ACGT][/|: ]?[ACGT]$", "^(?:0[/|: ]?0|N[/|: ]?N)$"
 _NONE = "None"  # what Python writes for a missing cell

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glfm_cli.errors import TableError
-from glfm_cli.guess.codes import GAP_WORDS, gap_words, writes_none
+from glfm_cli.guess.codes import AMONG_NUMBERS, GAP_WORDS, gap_words, writes_none
 from glfm_cli.guess.codes import declared as missing_by_file
 from glfm_cli.guess.dependence import evidence_of
 from glfm_cli.guess.hints import hints_of, notes_of, skips_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
 from glfm_cli.guess.panel_roles import as_panel
-from glfm_cli.guess.profile import Profile, empty_rows, profile, runs_of
+from glfm_cli.guess.profile import Kind, Profile, empty_rows, profile, runs_of
 from glfm_cli.guess.series import as_series
 from glfm_cli.guess.triplets import as_triplets
 from glfm_cli.guess.types_file import Guess
@@ -66,7 +66,9 @@ def guess_columns(table: pa.Table, *, features: bool) -> Guess:
     if writes_none(columns):
         columns = [replace(column, none_is_gap=True) for column in columns]
     evidence = evidence_of(table, columns)
-    verdicts = [judge(replace(one, evidence=evidence.get(i))) for i, one in enumerate(columns)]
+    columns = [replace(one, evidence=evidence.get(i)) for i, one in enumerate(columns)]
+    verdicts = [judge(one) for one in columns]
+    verdicts = _as_elsewhere(verdicts, columns)
     if not features:
         triplets = as_triplets(table, columns, verdicts)
         verdicts = triplets or as_panel(table, columns, as_series(table, columns, verdicts))
@@ -86,6 +88,29 @@ def guess_columns(table: pa.Table, *, features: bool) -> Guess:
         skips_of(table, columns, verdicts),
         _codes(verdicts, columns),
     )
+
+
+def _as_elsewhere(verdicts: Sequence[Verdict], profiles: Sequence[Profile]) -> list[Verdict]:
+    """Return guesses in which words such as n.d. are no levels where they are codes elsewhere.
+
+    So they are among the numbers of several columns.
+    """
+    numeric = [verdict.column for verdict in verdicts if verdict.column.numeric]
+    times = Counter(code for column in numeric for code in column.missing)
+    shared = {code.text: code for code, n in times.items() if n >= MANY_COLUMNS}
+    known = {text: code for text, code in shared.items() if text.lower() in AMONG_NUMBERS}
+    found = list(verdicts)
+    for i, (verdict, profile) in enumerate(zip(verdicts, profiles, strict=True)):
+        gone = [text for text in verdict.column.levels or () if text in known]
+        if not gone or not (verdict.column.modelled and profile.kind is Kind.TEXT):
+            continue
+        rest = judge(profile.keep(np.array([text not in gone for text in profile.words()])))
+        if rest.column.levelled and rest.column.modelled:
+            missing = (*rest.column.missing, *(known[text] for text in gone))
+            shown = ", ".join(map(scalar, gone))
+            reason = f"{rest.reason}; {shown} taken as among the numbers of other columns"
+            found[i] = Verdict(replace(rest.column, missing=missing), reason)
+    return found
 
 
 def _codes(
