@@ -615,6 +615,10 @@ MUTANTS = {
     "levels left out for one column of numbers": Mutant(
         "guess/rules.py", "if n >= MANY_COLUMNS}", "if n >= 1}", "tests/test_guess_herds.py"
     ),
+    "counts taken for codes of samples": Mutant(
+        "guess/dependence.py", "counts.min() >= BALANCED * counts.max()", "counts.min() > 0",
+        "tests/test_guess_herds.py"
+    ),
     "missing cells at their means": Mutant(
         "inference/resuming.py",
         "chain.eta[n, s] + sd * streams.get(START).standard_normal(s.size)",

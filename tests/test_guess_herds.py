@@ -141,3 +141,35 @@ def test_words_among_numbers_are_no_levels_beside_several_such_columns(
         done = run_here("impute", "t.csv", "--types", "t.yaml", "-o", "o.csv", *SHORT)
         assert done.status == 0, done.stderr
         assert (tmp_path / "o.csv").read_text() == (tmp_path / "t.csv").read_text()
+
+
+def panel(codes: list[int], effect: np.ndarray, seed: int = 4) -> dict[str, object]:
+    """Return what ten assessors say of samples, each of which they taste twice."""
+    rng = np.random.default_rng(seed)
+    sample = np.tile(np.arange(len(codes)), 20)
+    said = effect[sample] + rng.normal(0.0, 0.7, (2, sample.size))
+    return {
+        "sample": np.array(codes)[sample],
+        "sweet": np.round(said[0], 1),
+        "sour": np.round(2.0 - said[1], 1),
+    }
+
+
+def test_codes_of_samples_are_categories_and_doses_are_none() -> None:
+    codes = [119, 187, 242, 303, 456, 512, 534, 644, 741, 799, 866, 992]
+    effect = np.random.default_rng(4).permutation(12) / 2.0
+
+    def guess(table: dict[str, object]) -> tuple[str, str]:
+        found = guess_schema(pa.table(table))
+        return found.schema.columns[0].type, found.reasons["sample"]
+
+    kind, reason = guess(panel(codes, effect))
+    assert kind == "categorical", reason
+    assert "other columns do not rise or fall with them" in reason
+    assert guess(panel(codes, np.sort(effect)))[0] == "count"  # doses
+    assert guess(panel(codes, np.zeros(12)))[0] == "count"
+    assert guess(panel([10 * (i + 1) for i in range(12)], effect))[0] == "count"  # even steps
+    table = panel(codes, effect)
+    odd = np.arange(240) % 12 != 3
+    odd[:100] = True  # not as many rows of each
+    assert guess({name: np.asarray(x)[odd] for name, x in table.items()})[0] == "count"

@@ -32,6 +32,7 @@ ROWS = 4000  # that are looked at, evenly spaced
 MOST_COLUMNS = 60
 MOST_OTHERS = 200  # evenly spaced, that each column is compared with
 MOST_LEVELS = 10  # of the column in question
+MOST_BALANCED, BALANCED = 30, 0.9  # levels that have as many rows each, the least to the most
 INDICATORS = 3  # of the levels of a column of words
 CLEAR = 5.0  # standard deviations from which a dependence is one
 ORDERED, UNORDERED = 0.75, 0.5  # shares of the dependence that the curve explains
@@ -48,7 +49,7 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
     """
     codes = [_codes(column) for column in columns]
     bare = [one.keep(~np.isin(one.numbers, of)) for one, of in zip(columns, codes, strict=True)]
-    asked = [i for i, column in enumerate(bare) if _is_asked(column)]
+    asked = [i for i, column in enumerate(bare) if _is_asked(column) or _is_balanced(column)]
     if not asked:
         return {}
     ranges = Counter(_range(bare[i]) for i in asked)
@@ -70,6 +71,8 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
         share = lines / (lines + rest) if lines + rest > 0 else None
         if share is not None and share <= UNORDERED:
             found[place] = "codes"
+        elif not _is_asked(bare[place]):
+            continue
         elif ranges[_range(bare[place])] >= ALIKE:
             found[place] = "items"
         elif share is not None and share >= ORDERED:
@@ -93,6 +96,15 @@ def _is_asked(column: Profile) -> bool:
     if not 3 <= x.size <= MOST_LEVELS or x.size < column.n_distinct - 2:
         return False
     return bool(np.all(x == np.floor(x)) and x.min() >= 0 and np.ptp(x) <= MOST_LEVELS)
+
+
+def _is_balanced(column: Profile) -> bool:
+    """Return whether whole numbers in uneven steps have as many rows each: samples of a panel."""
+    x, counts = np.sort(column.numbers), column.counts
+    if not 3 <= x.size <= MOST_BALANCED or not column.is_number.all() or x[0] < 0.0:
+        return False
+    uneven = np.unique(np.diff(x)).size > 1
+    return bool(uneven and np.all(x == np.floor(x)) and counts.min() >= BALANCED * counts.max())
 
 
 def numbers_of(column: pa.ChunkedArray, written: Numerals = PLAIN) -> Values:

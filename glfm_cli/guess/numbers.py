@@ -149,7 +149,7 @@ def _whole(column: Profile) -> Verdict:
         return _ordinal(column, f"{span}, each of them present: bands, by the name")
     if _is_scale(column) and long and not few and low in (0, 1):
         return _ordinal(column, f"{span}; the name is a scale's")
-    if column.evidence == "codes" and few and not (_is_scale(column) or names.is_count(name)):
+    if column.evidence == "codes" and _enough(column) and not (_is_scale(column) or names.is_count(name)):
         return _codes_by_others(column, span)
     if not few or names.is_count(name):
         return count

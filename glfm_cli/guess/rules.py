@@ -100,11 +100,11 @@ def _as_elsewhere(verdicts: Sequence[Verdict], profiles: Sequence[Profile]) -> l
     shared = {code.text: code for code, n in times.items() if n >= MANY_COLUMNS}
     known = {text: code for text, code in shared.items() if text.lower() in AMONG_NUMBERS}
     found = list(verdicts)
-    for i, (verdict, profile) in enumerate(zip(verdicts, profiles, strict=True)):
+    for i, (verdict, whole) in enumerate(zip(verdicts, profiles, strict=True)):
         gone = [text for text in verdict.column.levels or () if text in known]
-        if not gone or not (verdict.column.modelled and profile.kind is Kind.TEXT):
+        if not gone or not (verdict.column.modelled and whole.kind is Kind.TEXT):
             continue
-        rest = judge(profile.keep(np.array([text not in gone for text in profile.words()])))
+        rest = judge(whole.keep(np.array([text not in gone for text in whole.words()])))
         if rest.column.levelled and rest.column.modelled:
             missing = (*rest.column.missing, *(known[text] for text in gone))
             shown = ", ".join(map(scalar, gone))
