@@ -173,3 +173,54 @@ def test_codes_of_samples_are_categories_and_doses_are_none() -> None:
     odd = np.arange(240) % 12 != 3
     odd[:100] = True  # not as many rows of each
     assert guess({name: np.asarray(x)[odd] for name, x in table.items()})[0] == "count"
+
+
+def reasons(name: str, cells: np.ndarray) -> tuple[str, str]:
+    guess = guess_schema(pa.table({name: cells, "y": np.arange(len(cells)) % 7.0}))
+    return guess.schema.columns[0].type, guess.reasons[name]
+
+
+def test_zeros_far_below_all_others_may_be_missing_cells() -> None:
+    rng = np.random.default_rng(2)
+    zero = rng.random(N) < 0.15
+    kind, reason = reasons("fat", np.where(zero, 0.0, np.round(rng.normal(4.0, 0.6, N), 2)))
+    assert kind == "positive"
+    assert reason.endswith('far below all others: if it stands for a missing cell, missing: ["0"]')
+    rain = np.round(np.exp(rng.normal(0.0, 1.0, N)), 2)
+    _, reason = reasons("rain", np.where(zero, 0.0, rain))
+    assert reason.endswith("with a probability of its own")
+
+
+@pytest.mark.parametrize(
+    ("name", "ordinal"), [("Odour (1-9)", True), ("pain [0 to 10]", True), ("Odour (1-5)", False)]
+)
+def test_the_ends_of_a_scale_in_its_name_make_it_one(name: str, *, ordinal: bool) -> None:
+    rng = np.random.default_rng(2)
+    cells = np.clip(np.round(rng.normal(6.5, 1.0, N)), 4, 9).astype(int)
+    kind, reason = reasons(name, cells)
+    assert (kind == "ordinal") is ordinal, reason
+    assert reasons("Odour", cells)[0] == "count"
+
+
+@pytest.mark.parametrize("cross", ["HFxFV", "HF x FV", "HF/FV", "HF+FV"])
+def test_a_cross_of_two_levels_is_none_of_them(cross: str) -> None:
+    guess = guess_schema(lines("HF", "FV", "JE", cross))
+    assert guess.hints.get("x", []) == []
+    (hint,) = guess_schema(lines("HF", "FV", "JE", "HFriesian")).hints["x"]
+    assert hint.startswith("HFriesian and HF may be one level")
+
+
+def test_rows_of_totals_among_others_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = [(a, b) for a in "ABCDEF" for b in (*"ABCDEF", "TOTAL")]
+    rows = "\n".join(f"{a},{b},{7 * i % 31}" for i, (a, b) in enumerate(pairs))
+    (tmp_path / "t.csv").write_text(f"from,to,trips\n{rows}\n")
+    told = "# 6 rows seem to sum up others (to is TOTAL): leave them out if so.\n"
+    assert told in run_here("types", "t.csv").stdout
+    (tmp_path / "t.csv").write_text(f"from,to,trips\n{rows}\n".replace("TOTAL", "G"))
+    assert "sum up" not in run_here("types", "t.csv").stdout
+    half = "\n".join(f"{('total', 'male')[i % 2]},{i % 9}" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"sex,n\n{half}\n")
+    assert "sum up" not in run_here("types", "t.csv").stdout

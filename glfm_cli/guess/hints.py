@@ -1,4 +1,4 @@
-"""What a person may want to add to a guess: entries to paste, and rows that stand twice.
+"""What a person may want to add to a guess: entries to paste.
 
 Nothing here changes a guess: a hint is a comment beside it.
 """
@@ -43,10 +43,7 @@ HALF_CIRCLE = 180.0  # degrees
 SAMPLE = 300  # rows in which formulas are sought
 NEED_NOT = "completed ones need not be"
 ADD_FORMULA = "if it must be so in completed ones: formula: "
-_SUMMARIES = words(
-    """total totals sum mean means average median sd summe gesamt mittelwert durchschnitt somme
-    moyenne suma media promedio totale totaal gemiddelde"""
-) | {"grand total", "overall", "total general", "total général", "std dev"}
+_JOINED = re.compile(r"^\s*(?:x|×|/|\+|&|-|and|und|et|y)\s*")
 _NEGATIONS = words("not no never nicht kein keine nie ne pas non jamais nunca niet geen não mai")
 
 
@@ -154,86 +151,6 @@ def _or_group(hint: str, values: NDArray[np.int64], filters: Sequence[Filter]) -
         f"the same in all rows of each {one.name}, of which some have none; where they have one "
         f"that is not known, give {one.name} `role: group`; {hint}"
     )
-
-
-def notes_of(
-    table: pa.Table, verdicts: Sequence[Verdict], empty: NDArray[np.intp]
-) -> tuple[str, ...]:
-    """Return what is to be seen to in the table itself.
-
-    empty : places of rows without a value
-    """
-    ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
-    same = _repeated_rows(table, ids[0], empty) if ids else None
-    foot = _summary_row(table, empty)
-    notes = (_empty_rows(empty), foot, same, *_alike_names(table.column_names))
-    return tuple(note for note in notes if note is not None)
-
-
-def _empty_rows(empty: NDArray[np.intp]) -> str | None:
-    if not empty.size:
-        return None
-    shown = ", ".join(str(row + 1) for row in empty[:MOST_SHOWN])
-    more = f" and {empty.size - MOST_SHOWN} more" if empty.size > MOST_SHOWN else ""
-    return (
-        f"Empty row {shown}: delete it."
-        if empty.size == 1
-        else (f"Empty rows {shown}{more}: delete them.")
-    )
-
-
-def _summary_row(table: pa.Table, empty: NDArray[np.intp]) -> str | None:
-    """Return that the last row sums up the others, where one of its cells says so and is alone."""
-    rows = np.setdiff1d(np.arange(table.num_rows), empty)
-    for column in table.columns if rows.size > 2 else ():
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            continue
-        text = str(column[int(rows[-1])].as_py() or "")
-        once = pc.sum(pc.equal(column, text)).as_py() == 1
-        if once and text.casefold().strip(" :.") in _SUMMARIES:
-            return f"Row {rows[-1] + 1} seems to sum up the others ({scalar(text)}): delete it."
-    return None
-
-
-def _alike_names(names: Sequence[str]) -> list[str]:
-    """Return which columns have names that differ in spaces and capitals alone."""
-    alike: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        alike[" ".join(name.casefold().split())].append(name)
-    return [
-        f"Columns {' and '.join(map(quoted, group))} have nearly the same name: is one meant?"
-        for group in alike.values()
-        if len(group) > 1
-    ]
-
-
-def _repeated_rows(table: pa.Table, key: int, empty: NDArray[np.intp]) -> str | None:
-    """Return which rows are the same in all columns, None where none are.
-
-    key : place of the column whose values name the rows
-    """
-    rows = np.setdiff1d(np.arange(table.num_rows), empty)
-    group = np.zeros(rows.size, dtype=np.int64)
-    for i in (key, *range(table.num_columns)):
-        column = table.column(i).combine_chunks().take(pa.array(rows))
-        if isinstance(column.type, pa.BaseExtensionType):
-            column = column.storage
-        if pa.types.is_nested(column.type):
-            return None
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        indices = column.indices.cast(pa.int64())  # of polars they have no sign
-        cells = indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        pairs = np.stack([group, cells], axis=1)
-        _, group, sizes = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-        group = group.reshape(-1)
-        rows, group = rows[sizes[group] > 1], group[sizes[group] > 1]
-    same = [rows[group == one] + 1 for one in np.unique(group)]
-    if not same:
-        return None
-    shown = [" and ".join(map(str, one)) for one in sorted(map(list, same))[:MOST_SHOWN]]
-    more = len(same) - len(shown)
-    return f"Rows {', '.join(shown)}{f' and {more} more such' if more else ''} are the same."
 
 
 class Coded(NamedTuple):
@@ -471,6 +388,8 @@ def _same_levels(verdict: Verdict, column: Profile) -> list[str]:
     for word in list(key.values()):
         longer = {w for w in key.values() if w != word and w.startswith(word)}
         longer = {w for w in longer if _NEGATIONS.isdisjoint(w.split())}
+        # A cross of two others, such as HFxFV, is neither.
+        longer = {w for w in longer if _JOINED.sub("", w[len(word) :]) not in key.values()}
         # I, II and III, or A and AB, are no short forms.
         if len(longer) == 1 and word.isalpha() and min(map(len, longer)) >= LONG_WORD:
             (whole,) = longer

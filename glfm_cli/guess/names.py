@@ -41,6 +41,7 @@ _SCALE = words(
     education degree health importance frequency item q star stars point ecog nyha asa karnofsky
     epc dpe energieklasse energieeffizienzklasse effizienzklasse"""
 )
+_ENDS_OF_SCALE = re.compile(r"[(\[]\s*([01])\s*(?:-|–|to|bis)\s*(\d|10|20)\s*[)\]]")
 _ENERGY = words("energy energetic energie énergie energetica energética")
 _CLASS = words("class label band klasse classe clase")
 _REMARK = words(
@@ -94,6 +95,12 @@ def parts(name: str) -> set[str]:
 def is_scale(name: str) -> bool:
     """Return whether a name is that of a scale, as of grades or classes of energy."""
     return _has(_SCALE, name) or (_has(_ENERGY, name) and _has(_CLASS, name))
+
+
+def ends_of_scale(name: str) -> tuple[int, int] | None:
+    """Return the ends of a scale that a name tells in brackets: `Odour (1-9)`, `pain [0 to 10]`."""
+    found = _ENDS_OF_SCALE.search(name)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def is_id(name: str) -> bool:

@@ -10,7 +10,7 @@ import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore, many_levels, repeated_id
 from glfm_cli.schema import Column, ColumnType, Role, Transform
-from glfm_cli.schema.atoms import atom_of, with_end_atom, zeros_are_slips
+from glfm_cli.schema.atoms import atom_of, with_end_atom, zero_is_far, zeros_are_slips
 
 LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further evidence
 MAGNITUDES = 100.0  # between the least and the largest intensity, of which logarithms are taken
@@ -76,10 +76,11 @@ def _with_atom(verdict: Verdict, column: Profile) -> Verdict:
     what = f"{atom:g}"
     if bounded is not None:
         what += ", their ceiling," if atom == guessed.bounds[1] else ", their floor,"
-    return Verdict(
-        replace(guessed, atom=atom),
-        f"{reason}; {what} in {percent} % of the cells, with a probability of its own",
-    )
+    reason += f"; {what} in {percent} % of the cells, with a probability of its own"
+    others = np.repeat(column.numbers, column.counts)
+    if atom == 0.0 and zero_is_far(guessed, others[others != 0.0]):
+        reason += ', far below all others: if it stands for a missing cell, missing: ["0"]'
+    return Verdict(replace(guessed, atom=atom), reason)
 
 
 def _unfit(column: Profile) -> Verdict | None:
@@ -149,7 +150,8 @@ def _whole(column: Profile) -> Verdict:
         return _ordinal(column, f"{span}, each of them present: bands, by the name")
     if _is_scale(column) and long and not few and low in (0, 1):
         return _ordinal(column, f"{span}; the name is a scale's")
-    if column.evidence == "codes" and _enough(column) and not (_is_scale(column) or names.is_count(name)):
+    named = _is_scale(column) or names.is_count(name)
+    if column.evidence == "codes" and _enough(column) and not named:
         return _codes_by_others(column, span)
     if not few or names.is_count(name):
         return count
@@ -228,8 +230,10 @@ def _few_in_a_row(column: Profile, span: str) -> Verdict:
 
 
 def _is_scale(column: Profile) -> bool:
-    """Return whether the name or the unit, such as `stars`, is that of a scale."""
-    return names.is_scale(column.name) or names.is_scale(column.written.unit)
+    """Return whether the name or the unit, such as `stars`, is that of a scale, or its ends."""
+    ends = names.ends_of_scale(column.name)
+    inside = ends is not None and np.all((column.numbers >= ends[0]) & (column.numbers <= ends[1]))
+    return bool(inside) or names.is_scale(column.name) or names.is_scale(column.written.unit)
 
 
 def _codes_by_others(column: Profile, span: str) -> Verdict:
