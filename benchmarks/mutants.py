@@ -1788,9 +1788,17 @@ MUTANTS = {
     ),
     "one of two cells in order drawn again": Mutant(
         "inference/one_draw.py",
-        "sample(first, low), sample(second, high)",
-        "sample(first, low), found[second][high]",
+        "x[chosen], y[chosen]",
+        "x[chosen], found[second][high]",
         "tests/test_marginals.py",
+    ),
+    "two cells in order of different tries": Mutant(
+        "inference/one_draw.py", "reshape(n, -1) for", "reshape(-1, n).T for",
+        "tests/test_redraw.py"
+    ),
+    "two cells in order drawn too often": Mutant(
+        "inference/one_draw.py", "tries, several = tries + n,", "tries, several = tries + 1,",
+        "tests/test_redraw.py"
     ),
     "corrected densities inside bounds at places of all": Mutant(
         "inference/scoring.py",

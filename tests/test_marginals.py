@@ -51,8 +51,8 @@ def test_two_cells_are_drawn_given_that_one_is_less() -> None:
     rng, n = np.random.default_rng(0), 6000
     found = {0: rng.integers(3, size=n).astype(float), 1: rng.integers(3, size=n).astype(float)}
 
-    def sample(d: int, at: np.ndarray) -> np.ndarray:
-        return rng.integers(3, size=at.size).astype(float)
+    def sample(d: int, at: np.ndarray, times: int = 1) -> np.ndarray:
+        return rng.integers(3, size=times * at.size).astype(float)
 
     _redraw((0, 1), {0: np.arange(n), 1: np.arange(n)}, found, sample)
     count = np.bincount((3 * found[0] + found[1]).astype(int), minlength=9).reshape(3, 3)

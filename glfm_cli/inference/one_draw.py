@@ -17,6 +17,7 @@ from glfm_cli.links import RowsLaw, of_numbers
 
 BLOCK_ROWS = 1024
 TRIES = 200  # at two cells of which one is less than the other
+MOST_AT_ONCE = 4096  # cells of a column
 
 Ends = Mapping[int, Array]
 NO_ENDS: Ends = {}
@@ -78,9 +79,15 @@ def _sample(
     ends: Ends,
     d: int,
     at: Array,
+    times: int = 1,
 ) -> Array:
-    """Return draws of the cells `at` of those of a column, inside their ends if there are some."""
+    """Return draws of the cells `at` of those of a column, inside their ends if there are some.
+
+    times : how often all of them are drawn, one time after the other
+    """
     link, params, own = posterior.links[d], draw.params[d], law.column(d, rows[d][at])
+    if times > 1:
+        own, at = own.take(np.tile(np.arange(at.size), times)), np.tile(at, times)
     x = link.sample(own, params, rng)
     if d in ends:
         which, known = known_of(ends[d][at])
@@ -92,20 +99,27 @@ def _redraw(
     pair: tuple[int, int],
     rows: Mapping[int, Array],
     found: Mapping[int, Array],
-    sample: Callable[[int, Array], Array],
+    sample: Callable[..., Array],
 ) -> None:
     """Draw both cells of a row anew until the first is less than the second, in place.
 
-    So they are drawn given that it is; what is left after `TRIES` times is made equal.
+    So they are drawn given that it is; what is left after `TRIES` times is made equal. Each time
+    twice as many are drawn at once, of which the first that is right is taken: few rows may need
+    many.
     """
     first, second = pair
     _, low, high = np.intersect1d(rows[first], rows[second], return_indices=True)
-    for _ in range(TRIES):
+    tries, several = 0, 1
+    while tries < TRIES:
         wrong = found[first][low] >= found[second][high]
         low, high = low[wrong], high[wrong]
         if not low.size:
             return
-        found[first][low], found[second][high] = sample(first, low), sample(second, high)
+        n = max(1, min(several, TRIES - tries, MOST_AT_ONCE // low.size))
+        x, y = (sample(d, at, n).reshape(n, -1) for d, at in ((first, low), (second, high)))
+        chosen = np.argmax(x < y, axis=0), np.arange(low.size)
+        found[first][low], found[second][high] = x[chosen], y[chosen]
+        tries, several = tries + n, 2 * several
     found[first][low] = np.minimum(found[first][low], found[second][high])
 
 
