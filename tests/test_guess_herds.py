@@ -175,6 +175,20 @@ def test_codes_of_samples_are_categories_and_doses_are_none() -> None:
     assert guess({name: np.asarray(x)[odd] for name, x in table.items()})[0] == "count"
 
 
+@pytest.mark.parametrize(("rows", "told"), [([20] * 5, False), ([20, 20, 20, 20, 9], True)])
+def test_a_value_of_each_group_is_no_code_though_it_is_far(
+    rows: list[int], told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    people = np.repeat([810, 1205, 1460, 2230, 37798], rows)
+    lines = "\n".join(f"{x},{'' if i == 3 else i % 9}" for i, x in enumerate(people))
+    (tmp_path / "t.csv").write_text(f"people,trips\n{lines}\n")
+    (tmp_path / "t.yaml").write_text("columns: {people: count, trips: count}\n")
+    done = run_here("impute", "t.csv", "--types", "t.yaml", "-o", "o.csv", *SHORT)
+    assert done.status == 0, done.stderr
+    assert ("cells are 37798, far from all others" in done.stderr) is told
+
+
 def reasons(name: str, cells: np.ndarray) -> tuple[str, str]:
     guess = guess_schema(pa.table({name: cells, "y": np.arange(len(cells)) % 7.0}))
     return guess.schema.columns[0].type, guess.reasons[name]

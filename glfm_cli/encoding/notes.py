@@ -15,6 +15,7 @@ from glfm_cli.schema.atoms import atom_of, with_end_atom
 MANY_LEVELS = 100
 MOST_NAMED = 3
 FEWEST_CODED = 3  # cells with a number far from all others
+ALIKE = 0.9  # rows of the rarest value, of those of the commonest
 FEWEST_BESIDE = 30  # cells of a column
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
 
@@ -79,7 +80,9 @@ def _far_value(encoded: EncodedColumn, values: Array) -> list[str]:
     if not column.numeric or column.atom is not None or column.moment is not None:
         return []
     found, counts = np.unique(values, return_counts=True)
-    if values.size < FEWEST_BESIDE or found.size <= FEWEST_CODED:
+    # Each value in as many rows is one of a place or person, of which one may be far from others.
+    alike = counts.min() >= max(FEWEST_CODED, ALIKE * counts.max())
+    if values.size < FEWEST_BESIDE or found.size <= FEWEST_CODED or alike:
         return []
     half = 0.5 * found  # the largest doubles differ by more than the largest
     for end, rest in ((0, half[1:]), (-1, half[:-1])):
