@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.guess.dependence import numbers_of
-from glfm_cli.guess.hints import visits_of
+from glfm_cli.guess.hints.visits import visits_of
 from glfm_cli.guess.panels import shared
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.series import NUMBERS

@@ -14,7 +14,8 @@ from glfm_cli.errors import TableError
 from glfm_cli.guess.codes import AMONG_NUMBERS, GAP_WORDS, gap_words, writes_none
 from glfm_cli.guess.codes import declared as missing_by_file
 from glfm_cli.guess.dependence import evidence_of
-from glfm_cli.guess.hints import hints_of, skips_of
+from glfm_cli.guess.hints import hints_of
+from glfm_cli.guess.hints.asked import skips_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.notes import notes_of
 from glfm_cli.guess.numerals import recognise
