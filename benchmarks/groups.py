@@ -1,7 +1,7 @@
 """Error and cover with and without groups and time, on simulated and on real longitudinal tables.
 
-    python benchmarks/groups.py simulated [SEEDS] [--auto] [--mice]
-    python benchmarks/groups.py TABLE.csv GROUP TIME [SEEDS] [--auto] [--mice]
+    python benchmarks/groups.py simulated [SEEDS] [--auto] [--whole] [--mice]
+    python benchmarks/groups.py TABLE.csv GROUP TIME [SEEDS] [--auto] [--whole] [--mice]
 
 Of the simulated tables four columns depend on one another between and within groups (correlation
 0.5): two real ones, a positive and an ordinal one; a quarter of their cells is hidden. Of a real
@@ -10,6 +10,9 @@ numbers; the error is a root mean square in units of the column's sd.
 
 With --auto the default model completes the tables, with its trees and without them, else a few
 chains of glfm.
+
+With --whole a tenth of the cells is hidden, and of each column all those of a quarter of the groups,
+of which alone errors and covers are told.
 
 With --mice R's mice completes the columns of numbers of the same tables 20 times by its methods for
 groups, 2l.norm and 2l.pan (which R's packages mice and pan have), each with time as a predictor, of
@@ -33,7 +36,7 @@ from scipy import stats
 from glfm_cli import impute
 from glfm_cli.inference.predictive import predict
 
-HIDDEN = 0.25
+HIDDEN, BESIDE = 0.25, 0.1
 AT = [0.025, 0.25, 0.75, 0.975]
 SETTINGS = {
     "100 groups of 5": {"groups": 100, "rows": 5, "share": 0.5, "ar": 0.0},
@@ -69,6 +72,16 @@ class Task(NamedTuple):
     types: dict[str, object]
     group: str
     time: str
+
+    def hidden(self, name: str) -> np.ndarray:
+        """Return the rows of a column whose cells are judged."""
+        gone = self.table[name].isna() & self.whole[name].notna()
+        if WHOLE:
+            gone &= self.table.groupby(self.group)[name].transform("count") == 0
+        return np.flatnonzero(gone)
+
+
+WHOLE = "--whole" in sys.argv
 
 
 def simulated(seed: int, groups: int, rows: int, share: float, ar: float) -> Task:
@@ -117,11 +130,14 @@ def real(path: str, group: str, time: str, seed: int) -> Task:
 def hide(
     whole: pd.DataFrame, types: dict[str, object], group: str, time: str, rng: np.random.Generator
 ) -> Task:
-    """Hide a quarter of the cells of all columns that are completed."""
-    table = whole.copy()
+    """Hide a quarter of the cells of all columns that are completed, or of the groups of each."""
+    table, code = whole.copy(), pd.factorize(whole[group])[0]
     for name, said in types.items():
         if not (isinstance(said, dict) and said.get("role") == "predictor"):
-            table.loc[rng.random(len(table)) < HIDDEN, name] = None
+            gone = rng.random(len(table)) < (BESIDE if WHOLE else HIDDEN)
+            if WHOLE:
+                gone |= (rng.random(code.max() + 1) < HIDDEN)[code]
+            table.loc[gone, name] = None
     return Task(table, whole, types, group, time)
 
 
@@ -142,7 +158,7 @@ def measure(
         types = {"columns": {task.group: group, task.time: time, **task.types}}
         done = impute(task.table, types, seed=seed, **how)  # type: ignore[arg-type]
         links = [link.name for link in done.posterior.links]
-        hidden = {c: np.flatnonzero(task.table[c].isna()) for c in task.types}
+        hidden = {c: task.hidden(c) for c in task.types}
         cells = {links.index(c): rows for c, rows in hidden.items() if rows.size}
         inside, half, error, right = [], [], [], []
         for d, found in predict(done.posterior, cells, AT).items():
@@ -158,7 +174,7 @@ def measure(
             logged = isinstance(task.types[links[d]], dict)
             middle = np.log(q[:, 1:3]).mean(axis=1) if logged else q[:, 1:3].mean(axis=1)
             true, truth = (np.log(true), np.log(truth)) if logged else (true, truth)
-            error.append(np.mean((middle - true) ** 2) / np.var(truth.astype(float)))
+            error.append(np.mean((middle - true) ** 2) / np.nanvar(truth.astype(float)))
         found_all = [np.mean(np.concatenate(part)) for part in (inside, half)]
         yield name, [*found_all, np.sqrt(np.mean(error)), np.mean(right) if right else np.nan]
 
@@ -184,7 +200,7 @@ def measure_mice(task: Task, seed: int) -> Iterator[tuple[str, list[float]]]:
             x = pd.read_csv(done)[numbers].to_numpy().reshape(20, len(table), len(numbers))
         inside, half, error = [], [], []
         for k, c in enumerate(numbers):
-            rows = np.flatnonzero(task.table[c].isna())
+            rows = task.hidden(c)
             true = whole[c].to_numpy()
             mean, sd = x[:, rows, k].mean(axis=0), x[:, rows, k].std(axis=0, ddof=1)
             away = np.abs(true[rows] - mean) / (sd * np.sqrt(1.0 + 1.0 / len(x)))
