@@ -11,8 +11,8 @@ numbers; the error is a root mean square in units of the column's sd.
 With --auto the default model completes the tables, with its trees and without them, else a few
 chains of glfm.
 
-With --whole a tenth of the cells is hidden, and of each column all those of a quarter of the groups,
-of which alone errors and covers are told.
+With --whole a tenth of the cells is hidden, and of each column all those of a quarter of the groups
+besides, of which alone errors and covers are told.
 
 With --mice R's mice completes the columns of numbers of the same tables 20 times by its methods for
 groups, 2l.norm and 2l.pan (which R's packages mice and pan have), each with time as a predictor, of

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from glfm_cli import impute
-from glfm_cli.inference.joint_draws import STEP, Z, _interpolate, _quantile
+from glfm_cli.inference.joint_draws import STEP, Z, _interpolate, _quantiles
 from glfm_cli.inference.one_draw import _redraw
 from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.inference.recalibration import Recalibration
@@ -28,10 +28,14 @@ def test_beside_a_heap_quantiles_jump_half_way() -> None:
     own = np.where(np.arange(Z.size) <= k, 0.0, 5.0 + Z)
     assert np.all(own[k + 1 - STEP : k + 1] == 0.0)
     middle = 0.5 * (Z[k] + Z[k + 1])
-    assert _quantile(Z[k], Z, own) == 0.0
-    assert _quantile(middle - 1e-9, Z, own) == 0.0
-    assert _quantile(middle + 1e-9, Z, own) == own[k + 1]
-    on_line = _quantile(0.5 * (Z[k + 1] + Z[k + 2]), Z, own)
+
+    def quantile(z: float) -> float:
+        return float(_quantiles(np.array([z]), Z, own[None])[0])
+
+    assert quantile(Z[k]) == 0.0
+    assert quantile(middle - 1e-9) == 0.0
+    assert quantile(middle + 1e-9) == own[k + 1]
+    on_line = quantile(0.5 * (Z[k + 1] + Z[k + 2]))
     assert on_line == pytest.approx(0.5 * (own[k + 1] + own[k + 2]))
 
 

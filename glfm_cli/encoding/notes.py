@@ -80,9 +80,10 @@ def _far_value(encoded: EncodedColumn, values: Array) -> list[str]:
     if not column.numeric or column.atom is not None or column.moment is not None:
         return []
     found, counts = np.unique(values, return_counts=True)
+    if values.size < FEWEST_BESIDE or found.size <= FEWEST_CODED:
+        return []
     # Each value in as many rows is one of a place or person, of which one may be far from others.
-    alike = counts.min() >= max(FEWEST_CODED, ALIKE * counts.max())
-    if values.size < FEWEST_BESIDE or found.size <= FEWEST_CODED or alike:
+    if counts.min() >= max(FEWEST_CODED, ALIKE * counts.max()):
         return []
     half = 0.5 * found  # the largest doubles differ by more than the largest
     for end, rest in ((0, half[1:]), (-1, half[:-1])):
