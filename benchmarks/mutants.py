@@ -36,7 +36,7 @@ SLIPS = "tests/test_small_slips.py"
 ROW_EFFECTS = "tests/test_row_effects.py"
 SHARED = "tests/test_factor_series.py"
 EXPLORED = "tests/cli/test_explore_shared.py"
-STACKED = "tests/test_stacking.py"
+STACKED, LONE = "tests/test_stacking.py", "tests/test_lone_cells.py"
 RESUMING, DEPENDENCE = "tests/test_resuming.py", "tests/test_guess_dependence.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
@@ -144,7 +144,7 @@ MUTANTS = {
         "rng.permutation(n_rows)[row + 0 * begins]", MASKS,
     ),
     "single cells stand for long gaps in forecasts of trees": Mutant(
-        "inference/hidden_cells.py", "key[series] = cells_in_runs(seen[series]",
+        "inference/hiding.py", "key[series] = cells_in_runs(seen[series]",
         "key[rng.permutation(series)] = cells_in_runs(seen[series]", GAP_RUNS,
     ),
     "trees that are grown again still see hidden cells": Mutant(
@@ -664,12 +664,6 @@ MUTANTS = {
         "draw_jointly(self.posterior,",
         PREDICTIVE,
     ),
-    "draws without bounds moved as if inside": Mutant(
-        "inference/joint_draws.py",
-        "how = self.drawn.get(d, quantiles),",
-        "how = quantiles,",
-        PREDICTIVE,
-    ),
     "bounds left to the values": Mutant(
         "links/numeric.py",
         "dataclasses.replace(free, lower=float(lowest), upper=float(largest))",
@@ -728,12 +722,6 @@ MUTANTS = {
         "links/numeric.py",
         "square = eta**2 + np.broadcast_to(sd, eta.shape) ** 2",
         "square = eta**2",
-        RECALIBRATION,
-    ),
-    "joint draws corrected as if all were as certain": Mutant(
-        "inference/joint_draws.py",
-        "by.uncorrected(d, at, sd_of(first, second))",
-        "by.uncorrected(d, at, 0.0 * first + 1.0)",
         RECALIBRATION,
     ),
     "one seed's variance for two": Mutant(
@@ -1984,7 +1972,7 @@ MUTANTS = {
         "tests/test_iqgme_laws.py",
     ),
     "few cells hidden often of short chains": Mutant(
-        "inference/hidden_cells.py",
+        "inference/hiding.py",
         "FEWER if short or (problem.groups",
         "FEWER if (problem.groups",
         STACKED,
@@ -2228,7 +2216,7 @@ MUTANTS = {
         "tests/test_calendar.py",
     ),
     "columns of few cells keep to equal weights": Mutant(
-        "inference/stacking.py", "SHRINK * whole)", "SHRINK * equal)",
+        "inference/stacking.py", "np.tile(whole, (", "np.tile(equal, (",
         "tests/test_stacking_weights.py",
     ),
     "scales of components move without the rows' covariates": Mutant(
@@ -2284,6 +2272,27 @@ MUTANTS = {
     "atoms in whatever layout they came to": Mutant(
         "latent/iqgme/usage.py", "np.ascontiguousarray(self.sigma)", "np.asarray(self.sigma)",
         "tests/test_iqgme_tasks.py::test_a_start_that_was_saved_goes_on_to_the_same_bits",
+    ),
+    "values of a fit do not tell of new rows": Mutant(
+        "inference/lone_cells.py", "without[:n] &= by.without", "without[:n] |= by.without", LONE
+    ),
+    "cells are corrected as those of groups with values are, and the other way round": Mutant(
+        "inference/lone_cells.py", "parts = replace(by, lone=None), by.lone",
+        "parts = by.lone, replace(by, lone=None)", LONE,
+    ),
+    "half of the groups are never hidden": Mutant(
+        "inference/hiding.py", "/ GROUPS) == time", "/ HIDDEN) == time", LONE
+    ),
+    "each cell of a hidden group counts": Mutant(
+        "inference/hiding.py", "np.where(n_cells > 0, n_groups / np",
+        "np.where(n_cells > 0, n_cells / np", LONE,
+    ),
+    "weights of cells of groups without values are drawn to equal ones": Mutant(
+        "inference/hidden_cells.py", "counts, near.weights", "counts, None", LONE
+    ),
+    "few independent cells are worth more than the prior weights": Mutant(
+        "inference/stacking.py", "SHRINK / counts[d] * prior[d]", "SHRINK * counts[d] * prior[d]",
+        LONE,
     ),
     "rows of a series at the time before": Mutant(
         "latent/row_laws.py", "np.cumsum(first) - 1", "np.maximum(np.cumsum(first) - 2, 0)",

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from glfm_cli.completion import prepare
 from glfm_cli.inference.derived_gaps import derived_gaps
-from glfm_cli.inference.hidden_cells import TIMES, _chosen
+from glfm_cli.inference.hiding import TIMES, chosen_cells
 from glfm_cli.schema import Schema
 
 N = 400
@@ -46,7 +46,7 @@ def test_scores_are_hidden_where_one_of_their_items_is() -> None:
     schema = Schema.from_dict({"rest": "real", "columns": {}})
     problem, *_ = prepare(table, schema, model="bsvd", settings={})
     for time in range(TIMES):
-        rows, hidden = _chosen(problem, time, None)
+        rows, hidden = chosen_cells(problem, time)
         expected = hidden[:, :4].any(axis=1) & problem.seen[rows, 4]
         np.testing.assert_array_equal(hidden[:, 4], expected)
         assert hidden[:, 4].mean() > 0.25

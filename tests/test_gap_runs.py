@@ -16,7 +16,8 @@ from glfm_cli.completion import prepare
 from glfm_cli.inference.corrections import fit_powers, fit_tilts
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.gap_runs import cells_in_runs, in_runs, series_order, worth
-from glfm_cli.inference.hidden_cells import Hidden, _chosen, _worth, recalibrate, without_cells
+from glfm_cli.inference.hidden_cells import Hidden, recalibrate, without_cells
+from glfm_cli.inference.hiding import chosen_cells, worth_of_cells
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.sampling import Plan, sample
@@ -142,7 +143,7 @@ def test_gaps_like_those_of_a_series_are_hidden_with_role_time() -> None:
     x, gaps = sensors(300, 1)
     order = np.random.default_rng(3).permutation(300)
     problem = timed(x, gaps, order)
-    parts = [_chosen(problem, time, None) for time in (0, 1)]
+    parts = [chosen_cells(problem, time) for time in (0, 1)]
     for rows, chosen in parts:
         np.testing.assert_array_equal(rows, np.arange(300))
         in_time = chosen[np.argsort(order)]
@@ -155,7 +156,7 @@ def test_gaps_like_those_of_a_series_are_hidden_with_role_time() -> None:
     alone = np.random.default_rng(4).random(gaps.shape) < 0.1
     schools = np.repeat(["a", "b"], 150)
     for other in (timed(x, alone, order), timed(x, gaps, np.arange(300), school=schools)):
-        chosen = _chosen(other, 0, None)[1]
+        chosen = chosen_cells(other, 0)[1]
         assert max(lengths_of(one).max() for one in chosen.T) < 8
 
 
@@ -181,10 +182,10 @@ def test_cells_of_runs_count_as_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     recalibrate(sample(problem, Plan(2, 2, 10, 1, 5)).posterior, problem)
     assert len(counted) == 3
     assert all(1.0 / LONG <= one < 0.2 for one in counted)
-    untimed = _worth(problem_of(table_of(x, gaps, order), model="glfm"), 2)
+    untimed = worth_of_cells(problem_of(table_of(x, gaps, order), model="glfm"), 2)
     assert np.all((untimed[1:] >= 1.0 / LONG) & (untimed[1:] < 0.2))
     single = timed(x, np.random.default_rng(4).random(gaps.shape) < 0.1, order)
-    assert _worth(single, 2).tolist() == [1.0] * 4
+    assert worth_of_cells(single, 2).tolist() == [1.0] * 4
 
 
 def error_of(posterior: Posterior, hidden: Hidden) -> float:
@@ -199,7 +200,7 @@ def test_trees_forget_the_neighbours_of_hidden_cells(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trees that leave out a row know those beside it, which a long gap has not."""
-    monkeypatch.setattr("glfm_cli.inference.hidden_cells.ALL_ROWS", most)
+    monkeypatch.setattr("glfm_cli.inference.hiding.ALL_ROWS", most)
     x, gaps = sensors(400, 5)
     problem = problem_of(table_of(x, gaps, np.arange(400)), model="forest")
     fitted = sample(problem, Plan(2, 12, 12, 1, 5)).posterior

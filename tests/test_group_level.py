@@ -18,7 +18,8 @@ from glfm_cli.encoding import encode, first_of_group, settle, with_known
 from glfm_cli.guess import guess_schema
 from glfm_cli.guess.levels import is_group_level
 from glfm_cli.guess.skips import is_known_once
-from glfm_cli.inference.hidden_cells import TIMES, _chosen, without_cells
+from glfm_cli.inference.hidden_cells import without_cells
+from glfm_cli.inference.hiding import TIMES, chosen_cells
 from glfm_cli.inference.sampling import sample
 from glfm_cli.schema import Schema
 
@@ -245,7 +246,7 @@ def test_forecasts_that_correct_are_of_whole_groups_once_each() -> None:
     assert problem.groups is not None
     posterior, seen, n_hidden = sample(problem, plan).posterior, problem.seen[:, d], 0
     for time in range(TIMES):
-        rows, chosen = _chosen(problem, time, None)
+        rows, chosen = chosen_cells(problem, time)
         code = problem.groups.code[rows]
         groups = np.unique(code[chosen[:, d]])
         assert np.array_equal(chosen[:, d], np.isin(code, groups) & seen[rows])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli.completion import prepare
-from glfm_cli.inference import hidden_cells
+from glfm_cli.inference import hiding
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.hidden_cells import Hidden, recalibrate, without_cells
 from glfm_cli.inference.posterior import Draw, Posterior
@@ -144,8 +144,8 @@ def test_trees_forecast_hidden_cells_as_refits_do(
 ) -> None:
     """Those few of a draw that have not seen a cell forecast it worse than all will."""
     if some_rows:
-        monkeypatch.setattr(hidden_cells, "ALL_ROWS", 100)
-        monkeypatch.setattr(hidden_cells, "ROWS", 120)
+        monkeypatch.setattr(hiding, "ALL_ROWS", 100)
+        monkeypatch.setattr(hiding, "ROWS", 120)
     found = []
     for seed in (1, 2, 3, 4):
         table = smooth(240, seed)

@@ -16,7 +16,7 @@ from glfm_cli import explore, impute, load_fit
 from glfm_cli.completion import Files, prepare
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
-from glfm_cli.inference import chains, hidden_cells
+from glfm_cli.inference import chains, hidden_cells, hiding
 from glfm_cli.inference.chain_means import ChainMeans, within_candidates
 from glfm_cli.inference.hidden_cells import (
     Folded,
@@ -422,7 +422,7 @@ def test_chains_that_come_later_leave_what_was_found_of_the_first(
 def test_of_a_thousand_rows_and_more_all_are_taken_fewer_times(
     posterior: Posterior, problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hidden_cells, "ROWS", 200)  # of the 240 of the table
+    monkeypatch.setattr(hiding, "ROWS", 200)  # of the 240 of the table
     times = []
 
     def counted(*of: Any, **how: Any) -> Any:
@@ -432,7 +432,7 @@ def test_of_a_thousand_rows_and_more_all_are_taken_fewer_times(
     monkeypatch.setattr(hidden_cells, "without_cells", counted)
     recalibrate(posterior, problem)
     assert times == [0, 1]
-    monkeypatch.setattr(hidden_cells, "ROWS", 1000)
+    monkeypatch.setattr(hiding, "ROWS", 1000)
     recalibrate(posterior, problem)
     assert times[2:] == [0, 1, 2, 3]
     assert max(at.max() for at, _ in without_cells(posterior, problem)[1].values()) >= 200
@@ -469,7 +469,7 @@ def test_forecasts_of_parts_with_unlike_numbers_of_draws_count_by_their_cells(
     parts = [odd[0], (shorter, odd[1][1])]
     assert len({len(chain) for folded, _ in parts for chain in folded.chains}) > 1
     truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in range(4)}
-    found, weights = stacked_forecasts(parts, truth, 5)
+    found, weights = stacked_forecasts(parts, truth, 5, np.ones(4))
     for d in truth:
         each = [
             forecasts(weighted(folded, weights), hidden)[d] / folded.n_draws
@@ -531,7 +531,7 @@ def test_numbers_at_an_atom_are_moved_to_what_is_forecast_of_both_parts() -> Non
     )
     x = np.where(rng.random(n) < 0.7, 0.0, rng.exponential(1.0, n))
     quantiles = (np.tile(one, (n, 1)) for one in (here, there))
-    moved = _move_numbers(x, FINE, next(quantiles), FINE, next(quantiles), rng.random(n))
+    moved = _move_numbers(x, FINE, next(quantiles), next(quantiles), rng.random(n))
     assert np.mean(moved == 0.0) == pytest.approx(0.4, abs=0.02)
     assert moved[moved > 0.0].min() > 0.001
     above = np.quantile(moved[moved > 0.0], [0.25, 0.5, 0.75])

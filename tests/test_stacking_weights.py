@@ -38,11 +38,11 @@ def test_a_column_of_many_cells_goes_its_own_way_and_one_of_few_keeps_to_the_oth
         1: np.column_stack([bad[:1500], good[:1500], np.full(1500, -np.inf)]),
         2: np.column_stack([bad[:2], good[:2], np.full(2, -np.inf)]),
     }
-    found = stacked(scores, 4, np.array([True, True, False]))
+    found = stacked(scores, np.array([True, True, False]), np.ones(4))
     whole = (2000 + SHRINK / 2) / (3502 + SHRINK)
     expected = [2000 + SHRINK * whole, SHRINK * whole, SHRINK * whole, SHRINK * whole]
     expected = np.array(expected) / (np.array([2000, 1500, 2, 0]) + SHRINK)
     np.testing.assert_allclose(found[:, 0], expected, atol=1e-6)
     np.testing.assert_allclose(found[:, 1], 1 - expected, atol=1e-6)
     assert not found[:, 2].any(), "the third made no chain"
-    assert stacked({}, 2, np.ones(2, bool)).tolist() == [[0.5, 0.5]] * 2
+    assert stacked({}, np.ones(2, bool), np.ones(2)).tolist() == [[0.5, 0.5]] * 2

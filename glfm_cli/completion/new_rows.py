@@ -31,6 +31,7 @@ from glfm_cli.encoding import (
     with_types,
 )
 from glfm_cli.inference.folding import fold_in, that_reach
+from glfm_cli.inference.lone_cells import of_rows
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
 from glfm_cli.latent.model import DENSE, Problem
@@ -174,7 +175,9 @@ class Fitted:
         began = time.monotonic()
         posterior = self.posterior
         new = self._new(data)
-        if new is not None:
+        if new is None and isinstance(data, Data):
+            posterior = of_rows(posterior, data.groups, data.seen)
+        elif new is not None:
             problem = self.problem_of(new)
             posterior = that_reach(posterior, problem)
             posterior = fold_in(posterior, problem, seed=seed, threads=threads, sweeps=sweeps)

@@ -186,6 +186,12 @@ class Data:
         return len(self.columns)
 
     @property
+    def seen(self) -> Array:
+        """Which cells something is known of (n_rows, D)."""
+        cells = (one.cells if one.cells.ndim == 1 else one.cells[:, 0] for one in self.columns)
+        return ~np.isnan(np.column_stack(list(cells)))
+
+    @property
     def in_table(self) -> tuple[EncodedColumn, ...]:
         """The modelled columns that the table has: without those that stand beside its dates."""
         return tuple(one for one in self.columns if one.column.calendar is None)

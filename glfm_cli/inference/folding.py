@@ -16,6 +16,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
+from glfm_cli.inference.lone_cells import of_rows
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.row_scores import DrawScores, RowScores
 from glfm_cli.latent.capabilities import Candidates, HasReach, JoinsRows, StartsNear
@@ -117,7 +118,7 @@ def _fold_batch(
             tuple(replace(draw, latent=model.mark(draw.latent, which)) for draw in chain)
             for which, chain in pairs
         ]
-    return replace(posterior, chains=tuple(chains))
+    return of_rows(replace(posterior, chains=tuple(chains)), problem.groups, problem.seen)
 
 
 def _of_chain(posterior: Posterior, problem: Problem, index: int) -> tuple[Posterior, Problem]:

@@ -10,9 +10,8 @@ the chain without the hidden cells (resuming.py). So are trees, always: the few 
 not seen a cell forecast it worse than all would. Weighting draws that had seen the cell by 1 /
 p(cell | draw) would be cheaper, and wrong: in most tables the tails of such weights have no mean
 [Vehtari et al. 2024], since few columns let a cell determine its row's features.
-Where gaps are runs of rows, hidden cells are such gaps, not single ones (gap_runs.py), and count as
-fewer than they are; of a column that is the same in all rows of a group those of whole groups are,
-each of which counts once.
+Which cells are hidden says hiding.py; those of groups without any value of a column have
+corrections of their own (lone_cells.py).
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.corrections import fit_powers, fit_tilts
-from glfm_cli.inference.derived_gaps import derived_gaps
 from glfm_cli.inference.folding import fold_in
-from glfm_cli.inference.gap_runs import cells_in_runs, in_time, series_order, worth
+from glfm_cli.inference.hiding import SEED, TIMES, chosen_cells, times_hidden, worth_of_cells
+from glfm_cli.inference.lone_cells import groups_without, lone_columns, of_rows
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import KNOTS, LEAST, Recalibration, sd_of
 from glfm_cli.inference.resuming import but_of_regrown, regrown, resumed
@@ -36,10 +35,7 @@ from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates, HoldsLevels
 from glfm_cli.latent.model import LatentModel
 
-ROWS, TIMES = 1000, 4  # that are taken, so many times, each with other cells hidden
-ALL_ROWS, FEWER = 2000, 2  # or of more rows so many, drawn at random, fewer times
 SHORT = 6  # draws, below which chains are short, too, for more times
-HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many, where models are compared by them
 FEWEST_DRAWS = 16
@@ -48,8 +44,6 @@ FEWEST_DRAWS = 16
 SWEEPS, MOST_SWEEPS, ROW_SWEEPS, OF_RESUMED = 10, 20, 3000, 7
 OF_SHORT = 4  # draws of a short chain, after half of the sweeps
 OF_REGROWN = 2  # of trees, whose draws take longer than sweeps; one of many rows or short chains
-
-SEED = 0x676C666D  # of which cells: no plain number, as those by which gaps are made in trials
 
 Hidden = dict[int, tuple[Array, Array]]  # by column: places among the rows, true values
 Chains = tuple[tuple[Draw, ...], ...]
@@ -80,18 +74,50 @@ def recalibrate(
     if few or not problem.link_config.recalibrate:
         return posterior
     short = is_short(max(map(len, posterior.chains)))
-    times = times_hidden(problem, short)
-    parts = []
-    for time in range(times):
-        told(time, times)
-        part = without_cells(posterior, problem, time, short=short, threads=threads, done=folded)
-        parts.append(part)
-    told(times, times)
+    times, lone = times_hidden(problem, short), lone_columns(problem)
+    steps, columns = times * (1 + (lone.size > 0)), np.arange(len(problem.links))
+
+    def without(lone: bool) -> list[tuple[Posterior, Hidden]]:
+        parts = []
+        for time in range(times):
+            told(times * lone + time, steps)
+            part = without_cells(
+                posterior, problem, time, lone=lone, short=short, threads=threads, done=folded
+            )
+            parts.append(part)
+        return parts
+
+    by = _learnt(posterior, problem, without(False))
+    if lone.size:
+        assert problem.groups is not None
+        by = replace(
+            by,
+            lone=_learnt(posterior, problem, without(True), near=by),
+            without=groups_without(problem.groups, problem.seen) & np.isin(columns, lone),
+        )
+    told(steps, steps)
+    return of_rows(replace(posterior, recalibration=by), problem.groups, problem.seen)
+
+
+def _learnt(
+    posterior: Posterior,
+    problem: Problem,
+    parts: Sequence[tuple[Posterior, Hidden]],
+    near: Recalibration | None = None,
+) -> Recalibration:
+    """Return what forecasts of hidden cells call for.
+
+    near : of lone cells, what those of other cells do; weights are drawn to theirs
+    """
     truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in parts[0][1]}
     truth = {d: x for d, x in truth.items() if x.size}
-    weights = None
+    weights, counts = None, worth_of_cells(problem, len(parts), near is not None)
     if isinstance(posterior.model, Candidates):
-        forecast, weights = stacked_forecasts(parts, truth, len(posterior.model.candidates))
+        each, prior = np.ones(counts.size), None
+        if near is not None:
+            each, prior = counts, near.weights
+        n = len(posterior.model.candidates)
+        forecast, weights = stacked_forecasts(parts, truth, n, each, prior)
     else:
         averages = [_averages(part[0], forecasts(*part)) for part in parts]
         forecast = _below(averages, truth)
@@ -99,7 +125,6 @@ def recalibrate(
     exponents, tilts = np.ones((n_columns, 2)), np.zeros((n_columns, KNOTS, 4))
     log_sds = np.zeros((n_columns, 2))
     places, sds, rng = {}, {}, np.random.default_rng(SEED)
-    counts = _worth(problem, times)
     for d, x in truth.items():
         if problem.links[d].discrete:
             p = forecast[d] / forecast[d].sum(axis=1, keepdims=True)
@@ -110,17 +135,12 @@ def recalibrate(
             places[d], sds[d] = v + rng.random(u.size) * (u - v), sd_of(first, second)
     for d, (tilt, ends) in fit_tilts(places, sds, counts).items():
         tilts[d], log_sds[d] = tilt, ends
-    return replace(posterior, recalibration=Recalibration(exponents, tilts, log_sds, weights))
+    return Recalibration(exponents, tilts, log_sds, weights)
 
 
 def is_short(n_draws: int) -> bool:
     """Return whether a chain of so many draws is short."""
     return n_draws < SHORT
-
-
-def times_hidden(problem: Problem, short: bool) -> int:
-    """Return how often cells are hidden, of short chains or of others."""
-    return FEWER if short or (problem.groups is None and problem.n_rows > ROWS) else TIMES
 
 
 def draws_once(model: LatentModel, n_chains: int) -> int:
@@ -140,11 +160,15 @@ def _below(parts: Sequence[Mapping[int, Array]], columns: Collection[int]) -> di
 
 
 def stacked_forecasts(
-    parts: Sequence[tuple[Posterior, Hidden]], truth: Mapping[int, Array], n_candidates: int
+    parts: Sequence[tuple[Posterior, Hidden]],
+    truth: Mapping[int, Array],
+    n_candidates: int,
+    counts: Array,
+    prior: Array | None = None,
 ) -> tuple[dict[int, Array], Array]:
     """Return stacked forecasts of the hidden cells, and the weights (D, M) of the candidates.
 
-    truth : the true values, by column
+    truth : the true values, by column;  counts, prior : those of `stacked`
     """
     first = parts[0][0]
     there = np.isin(np.arange(n_candidates), first.groups)
@@ -160,7 +184,7 @@ def stacked_forecasts(
         averages[which] = _below(means, truth)
         for d, column in _below(logs, truth).items():
             scores[d][:, which] = column
-    weights = stacked(scores, len(first.links), there)
+    weights = stacked(scores, there, counts, prior)
     pooled = {
         d: sum(weights[d, which] * mean[d] for which, mean in averages.items()) for d in truth
     }
@@ -172,6 +196,7 @@ def without_cells(
     problem: Problem,
     time: int = 0,
     *,
+    lone: bool = False,
     short: bool = False,
     threads: int = 1,
     done: Folded | None = None,
@@ -179,12 +204,11 @@ def without_cells(
     """Return draws of some rows given but a part of their observed cells, and the hidden ones.
 
     Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part. Of few
-    rows nothing else in the draws has seen those, either. `short` says whether chains are; `done`
-    is that of `recalibrate`.
+    rows nothing else in the draws has seen those, either. `lone` says whether they are those of
+    whole groups, `short` whether chains are; `done` is that of `recalibrate`.
     """
-    series = series_order(problem)
-    rows, chosen = _chosen(problem, time, series)
-    groups = problem.groups
+    rows, chosen = chosen_cells(problem, time, lone)
+    groups, seed = problem.groups, time + TIMES * lone
     if groups is not None:
         groups = groups.take(rows).as_new()  # what they share has seen the hidden cells
     xs, hidden, model = [], {}, posterior.model
@@ -213,10 +237,10 @@ def without_cells(
     thinned = replace(posterior, chains=chains).thinned(each * len(chains))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     sweeps = int(np.clip(ROW_SWEEPS // max(problem.n_rows, 1), SWEEPS, MOST_SWEEPS))
-    before = () if done is None else _known(done.get(time, ((), ())), thinned.chains)
+    before = () if done is None else _known(done.get(seed, ((), ())), thinned.chains)
     new = replace(thinned, chains=thinned.chains[len(before) :])
     folded = but_of_regrown(new, problem)
-    how = {"seed": time, "threads": threads, "first": len(before)}
+    how = {"seed": seed, "threads": threads, "first": len(before)}
     length = {"sweeps": sweeps, "draws": OF_RESUMED}
     if short:
         length = {"sweeps": sweeps // 2, "draws": OF_SHORT}
@@ -229,7 +253,7 @@ def without_cells(
     folded = regrown(folded, new, replace(problem, xs=whole), rows, **length, **how)
     folded = replace(folded, chains=before + folded.chains)
     if done is not None:
-        done[time] = thinned.chains, folded.chains
+        done[seed] = thinned.chains, folded.chains
     return folded, hidden
 
 
@@ -240,53 +264,6 @@ def _known(found: tuple[Chains, Chains], chains: Chains) -> Chains:
         for one, other in zip(found[0], chains, strict=False)
     ]
     return found[1] if all(same) and len(same) == len(found[0]) else ()
-
-
-def _chosen(problem: Problem, time: int, series: Array | None) -> tuple[Array, Array]:
-    """Return some rows (n,), and which of their cells (n, D) are hidden.
-
-    series : the rows one after another, where gaps are runs of them (`series_order`): then hidden
-        cells are such gaps, for single ones have neighbours
-    """
-    rng, rows, seen = np.random.default_rng(SEED), np.arange(problem.n_rows), problem.seen
-    if series is not None:
-        key = np.empty(seen.shape)
-        key[series] = cells_in_runs(seen[series], HIDDEN, time, rng)
-        if rows.size > ALL_ROWS:
-            rows = np.sort(np.argsort(key.min(axis=1), kind="stable")[:ALL_ROWS])
-        return rows, np.isfinite(key[rows])
-    if problem.groups is not None:
-        rows = problem.groups.some_rows(ROWS, rng)
-        if (order := in_time(problem.groups.take(rows), seen[rows])) is not None:
-            key = np.empty((rows.size, seen.shape[1]))
-            key[order] = cells_in_runs(seen[rows[order]], HIDDEN, time, rng)
-            return rows, np.isfinite(key)
-    elif rows.size > ALL_ROWS:
-        rows = np.sort(rng.choice(rows.size, ALL_ROWS, replace=False))
-    parts = [np.floor(rng.random(rows.size) / HIDDEN) == time for _ in problem.links]
-    if problem.groups is not None:  # of columns of groups one cell would be told by the others
-        code = problem.groups.code[rows]
-        _, first, of_row = np.unique(code, return_index=True, return_inverse=True)
-        for d in problem.group_level:
-            parts[d] = parts[d][first][of_row]
-    chosen = seen[rows] & np.column_stack(parts)
-    for d, of in derived_gaps(seen).items():
-        chosen[:, d] = seen[rows, d] & chosen[:, of].any(axis=1)
-    return rows, chosen
-
-
-def _worth(problem: Problem, times: int) -> Array:
-    """Return as how many cells that are hidden alone one of a column counts (D,)."""
-    series, parts = series_order(problem), []
-    for time in range(times):
-        rows, chosen = _chosen(problem, time, series)
-        order = None if series is None else np.argsort(np.argsort(series)[rows])
-        if problem.groups is not None:
-            order = in_time(problem.groups.take(rows), problem.seen[rows])
-        if order is None:
-            return np.ones(len(problem.links))
-        parts.append(chosen[order])
-    return worth(parts)
 
 
 def _with(x: Array, rows: Array, part: Array) -> Array:

@@ -22,6 +22,7 @@ from scipy.special import ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.equations import Equations
+from glfm_cli.inference.lone_cells import parts_of
 from glfm_cli.inference.one_draw import NO_ENDS, Ends, draw_jointly
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import Marginal, predict
@@ -58,35 +59,26 @@ class JointDraws:
     ) -> None:
         self.posterior, self.cells, self.ends, self.less = posterior, cells, ends, less
         self.equations = equations
-        self.levels: dict[int, Array] = {}  # probabilities before the correction
-        self.quantiles: dict[int, Array] = {}  # at Z, before the correction
+        self.levels: dict[int, Array] = {}  # probabilities
+        self.quantiles: dict[int, Array] = {}  # at Z
         self.drawn: dict[int, Array] = {}  # the same without bounds, of columns that have some
-        self.scores: dict[int, Array] = {}  # (n, Q) normal scores of these, corrected
         self.fine: frozenset[int] = frozenset()  # columns whose quantiles are those at FINE
-        self.candidates: dict[int, JointDraws] = {}  # what is to be moved, of several models' draws
-        by = posterior.recalibration
+        self.candidates: dict[int, JointDraws] = {}  # by model, what its draws are to be moved from
         bounded = {d for pair in less for d in pair}  # moved, they might not be
         bounded |= {d for d in ends if isinstance(posterior.links[d], Counting)}
         self.free = frozenset(cells.keys() - bounded)
-        free = {d: rows for d, rows in cells.items() if d in self.free}
-        self.cut = frozenset(d for d in free if _is_cut(posterior, d))
+        self.cut = frozenset(d for d in self.free if _is_cut(posterior, d))
         self.source = self._without_bounds(posterior)
-        if by is not None and by.weights is not None:
-            self._stack(free)
-            return
-        discrete = {d: rows for d, rows in cells.items() if posterior.links[d].discrete}
-        of_levels = {d: x for d, x in discrete.items() if by is not None and by.corrects(d)}
-        tilted = {d for d in free if by is not None and by.tilts[d].any()}
-        numbers = {d: x for d, x in free.items() if d in tilted or d in self.cut}
-        self._before(replace(posterior, recalibration=None), of_levels, numbers)
-        few = posterior.thinned(FEW)
-        for d in tilted:
-            assert by is not None
-            if cells[d].size:
-                anywhere = cells[d], self.quantiles[d][:, 0]
-                first, second = forecasts(few, {d: anywhere})[d][:, 3:].T / few.n_draws
-                at = ndtr(self._scores(d))
-                self.scores[d] = ndtri(by.uncorrected(d, at, sd_of(first, second)))
+        self._note({d: cells[d] for d in cells if d in self.free and self._is_moved(d)})
+
+    def _is_moved(self, d: int) -> bool:
+        """Return whether the forecasts of a column are not those of its draws."""
+        by = self.posterior.recalibration
+        if by is None or d in self.cut:
+            return d in self.cut
+        return by.weights is not None or any(
+            one.corrects(d) for one in (by, by.lone) if one is not None
+        )
 
     def _before(
         self,
@@ -134,11 +126,13 @@ class JointDraws:
         )
         return replace(posterior, links=links)
 
-    def _stack(self, free: Mapping[int, Array]) -> None:
-        """Note each candidate's own forecasts, and those of all together, which draws move to."""
+    def _note(self, cells: Mapping[int, Array]) -> None:
+        """Note each model's own forecasts of cells, and the corrected ones that draws move to."""
+        if not cells:
+            return
         links = self.posterior.links
-        of_levels = {d: rows for d, rows in free.items() if links[d].discrete}
-        numbers = {d: rows for d, rows in free.items() if d not in of_levels}
+        of_levels = {d: rows for d, rows in cells.items() if links[d].discrete}
+        numbers = {d: rows for d, rows in cells.items() if d not in of_levels}
         self._before(self.posterior, of_levels, numbers)
         for which in sorted(set(self.posterior.groups)):
             own = self.candidates[which] = JointDraws(self.posterior.of_candidate(which), {})
@@ -179,24 +173,14 @@ class JointDraws:
         self, drawn: dict[int, Array], draw: Draw, rng: np.random.Generator
     ) -> dict[int, Array]:
         """Return cells moved from what is forecast of them before the correction to after it."""
-        by = self.posterior.recalibration
-        if self.candidates:
-            model = self.posterior.model
-            assert isinstance(model, Candidates)
-            own = self.candidates[model.candidate(draw.latent)]
-            for d, p in self.levels.items():
-                drawn[d] = _move_levels(drawn[d], own.levels[d], p, rng)
-            for d, quantiles in self.quantiles.items():
-                how = own.drawn.get(d, own.quantiles[d]), self._scores(d), quantiles
-                drawn[d] = self._moved(d, drawn[d], how, rng)
+        model = self.posterior.model
+        if not self.candidates:
             return drawn
+        own = self.candidates[model.candidate(draw.latent) if isinstance(model, Candidates) else 0]
         for d, p in self.levels.items():
-            assert by is not None
-            drawn[d] = _move_levels(drawn[d], p, by.of_levels(d, p), rng)
+            drawn[d] = _move_levels(drawn[d], own.levels[d], p, rng)
         for d, quantiles in self.quantiles.items():
-            corrected = self.scores.get(d, self._scores(d))
-            how = self.drawn.get(d, quantiles), corrected, quantiles
-            drawn[d] = self._moved(d, drawn[d], how, rng)
+            drawn[d] = self._moved(d, drawn[d], own.drawn.get(d, own.quantiles[d]), quantiles, rng)
         return drawn
 
     def _scores(self, d: int) -> Array:
@@ -204,12 +188,13 @@ class JointDraws:
         return FINE if d in self.fine else Z
 
     def _moved(
-        self, d: int, x: Array, how: tuple[Array, Array, Array], rng: np.random.Generator
+        self, d: int, x: Array, quantiles: Array, to: Array, rng: np.random.Generator
     ) -> Array:
         """Return numbers of column d moved as `_move_numbers` says, whole ones to whole ones."""
+        how = self._scores(d), quantiles, to
         if not of_numbers(self.posterior.links[d]).integral:
-            return _move_numbers(x, self._scores(d), *how, rng.random(x.size))
-        return np.ceil(_move_numbers(x - rng.random(x.size), self._scores(d), *how))
+            return _move_numbers(x, *how, rng.random(x.size))
+        return np.ceil(_move_numbers(x - rng.random(x.size), *how))
 
 
 def _move_levels(codes: Array, p: Array, corrected: Array, rng: np.random.Generator) -> Array:
@@ -229,33 +214,31 @@ def _is_cut(posterior: Posterior, d: int) -> bool:
 
 def _spread(posterior: Posterior, d: int, part: Marginal) -> Array:
     """Return the quantiles (n, Q) of whole numbers, each spread evenly over the unit below it."""
-    q, by = part.quantiles, posterior.recalibration
-    p = np.tile(ndtr(Z), (len(q), 1))
-    cells = np.repeat(part.rows, Z.size), q.ravel()
-    upto, within, under, first, second = forecasts(posterior, {d: cells})[d].T
-    if by is not None:
-        sd = sd_of(first / posterior.n_draws, second / posterior.n_draws)
-        p = by.uncorrected(d, ndtr(Z), sd[:: Z.size])
-    share = (p.ravel() * within - under) / np.maximum(upto - under, LEAST)
-    return q - 1.0 + np.clip(share, 0.0, 1.0).reshape(q.shape)
+    q, spread = part.quantiles, part.quantiles - 1.0
+    for own, places in parts_of(posterior, {d: part.rows}):
+        at, by = places[d], own.recalibration
+        if not at.size:
+            continue
+        p = np.tile(ndtr(Z), (at.size, 1))
+        cells = np.repeat(part.rows[at], Z.size), q[at].ravel()
+        upto, within, under, first, second = forecasts(own, {d: cells})[d].T
+        if by is not None:
+            sd = sd_of(first / own.n_draws, second / own.n_draws)
+            p = by.uncorrected(d, ndtr(Z), sd[:: Z.size])
+        share = (p.ravel() * within - under) / np.maximum(upto - under, LEAST)
+        spread[at] += np.clip(share, 0.0, 1.0).reshape(at.size, -1)
+    return spread
 
 
 def _move_numbers(
-    x: Array,
-    scores: Array,
-    quantiles: Array,
-    corrected: Array,
-    to: Array,
-    within: Array | float = 0.5,
+    x: Array, scores: Array, quantiles: Array, to: Array, within: Array | float = 0.5
 ) -> Array:
-    """Return x (n,) moved from normal scores (Q,) to `corrected`, of quantiles (n, Q) at scores.
+    """Return x (n,) moved from quantiles to others (n, Q), both at normal scores (Q,).
 
-    corrected : (Q,), or (n, Q) of each;  to : the quantiles (n, Q) at the scores that x is moved to
     within : where in the steps of the distribution function, from 0 to 1, values lie that have some
     """
     z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, scores, within)
-    moved = _linear(z, scores, np.broadcast_to(corrected, quantiles.shape))
-    return _quantiles(moved, scores, to)
+    return _quantiles(z, scores, to)
 
 
 def _quantiles(z: Array, scores: Array, own: Array) -> Array:

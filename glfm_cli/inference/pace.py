@@ -12,7 +12,9 @@ import numpy as np
 import glfm_cli.inference.chains as chains
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import run_jobs
-from glfm_cli.inference.hidden_cells import draws_once, is_short, times_hidden, without_cells
+from glfm_cli.inference.hidden_cells import draws_once, is_short, without_cells
+from glfm_cli.inference.hiding import times_hidden
+from glfm_cli.inference.lone_cells import lone_columns
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.run import Plan
 from glfm_cli.inference.scoring import scores_and_forecasts
@@ -103,4 +105,5 @@ def _correcting(problem: Problem, plan: Plan, draw: Draw, n_kept: int) -> float:
     began = time.monotonic()
     folded, hidden = without_cells(posterior, problem, short=short)
     scores_and_forecasts(folded, hidden, hidden)
-    return times_hidden(problem, short) * (time.monotonic() - began)
+    times = times_hidden(problem, short) * (1 + (lone_columns(problem).size > 0))
+    return times * (time.monotonic() - began)

@@ -43,6 +43,8 @@ class Posterior:
     pairs : of a matrix, the cells that its rows stand for, one each; None for a table
     weights : per chain, the weight of its draws together, adding up to 1: those of restarts of an
         ascent, the best first; None where every draw counts the same
+    lone : (N, D) bool, cells of groups without a value of their column, which have corrections of
+        their own; None where there are none
     """
 
     model: LatentModel
@@ -52,6 +54,7 @@ class Posterior:
     recalibration: Recalibration | None = None
     pairs: Pairs | None = None
     weights: tuple[float, ...] | None = None
+    lone: Array | None = None
 
     @classmethod
     def of_restarts(
@@ -141,7 +144,7 @@ class Posterior:
     def of_candidate(self, which: int) -> Posterior:
         """Return the draws of one candidate, as they are: uncorrected."""
         own = [c for c, group in zip(self.chains, self.groups, strict=True) if group == which]
-        return replace(self, chains=tuple(own), recalibration=None)
+        return replace(self, chains=tuple(own), recalibration=None, lone=None)
 
     @property
     def of_heaviest(self) -> Posterior:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain_means import ChainMeans, Sums, ends_of_halves, means_of_chains
 from glfm_cli.inference.executors import thread_pool
+from glfm_cli.inference.lone_cells import parts_of
 from glfm_cli.inference.one_draw import BLOCK_ROWS, NO_ENDS, Ends, known_of
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.recalibration import sd_of
@@ -120,6 +121,28 @@ def predict(
 
     Returns: O(n draws) time for each column; memory O(threads x KEPT), or that of BLOCK_ROWS.
     """
+    found: dict[int, list[Marginal]] = {d: [] for d in cells}
+    parts = parts_of(posterior, cells)
+    for part, places in parts:
+        some = {d: rows[places[d]] for d, rows in cells.items()}
+        known = {d: own[places[d]] for d, own in ends.items()}
+        for d, one in _predict(part, some, at, numeric_quantiles, threads, known).items():
+            found[d].append(one)
+    if len(parts) == 1:
+        return {d: one for d, (one,) in found.items()}
+    whole = {d: _joined(posterior.links[d], own, len(at)) for d, own in found.items()}
+    return {d: one.take(np.argsort(one.rows, kind="stable")) for d, one in whole.items()}
+
+
+def _predict(
+    posterior: Posterior,
+    cells: Mapping[int, Array],
+    at: Sequence[float],
+    numeric_quantiles: bool,
+    threads: int,
+    ends: Ends,
+) -> dict[int, Marginal]:
+    """Return what `predict` does, of cells that have the same corrections."""
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     counted = {d for d in ends if isinstance(posterior.links[d], Counting)}
 

@@ -61,12 +61,17 @@ class Recalibration:
     log_sds : (D, 2) of latent numbers, at the first and the last knot, and beyond
     weights : (D, M) how much each of M candidates counts in a forecast, rows adding up to 1; None
         where chains are all of one model
+    lone : the same of cells of groups that have no value of their column (lone_cells.py); None
+        where no column has several such groups
+    without : (G, D) bool, these groups of such columns; None likewise
     """
 
     exponents: Array
     tilts: Array
     log_sds: Array
     weights: Array | None = None
+    lone: Recalibration | None = None
+    without: Array | None = None
 
     @classmethod
     def alike(cls, exponents: Array, tilts: Array, weights: Array | None = None) -> Recalibration:

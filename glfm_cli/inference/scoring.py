@@ -6,12 +6,14 @@ on the latent scale for one, is found once, and a call costs more than the arith
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.inference.lone_cells import parts_of
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import LEAST, sd_of
 from glfm_cli.links import CellLaw, Params
@@ -39,13 +41,47 @@ def log_scores(
 
 def forecasts(posterior: Posterior, cells: Cells) -> dict[int, Array]:
     """Return the weighted sums over draws of `forecast` (n, P) of cells, by column."""
-    return _sums(posterior, cells, (), cells)[1]
+    return _in_parts(posterior, cells, lambda part, some: (_sums(part, some, (), some)[1],))[0]
 
 
 def scores_and_forecasts(
     posterior: Posterior, cells: Cells, columns: Collection[int] = ()
 ) -> tuple[dict[int, Array], dict[int, Array]]:
     """Return the log scores of cells and, of some `columns` at least, their forecasts."""
+    logs, sums = _in_parts(posterior, cells, partial(_scores, columns=columns))
+    return logs, sums
+
+
+def _in_parts(
+    posterior: Posterior,
+    cells: Cells,
+    found: Callable[[Posterior, Cells], tuple[dict[int, Array], ...]],
+) -> tuple[dict[int, Array], ...]:
+    """Return what is found of cells by column, those with corrections of their own by themselves.
+    """
+    parts = parts_of(posterior, {d: rows for d, (rows, _) in cells.items()})
+    each = [
+        found(part, {d: (cells[d][0][at], cells[d][1][at]) for d, at in places.items()})
+        for part, places in parts
+    ]
+    if len(each) == 1:
+        return each[0]
+    whole: list[dict[int, Array]] = []
+    for same in zip(*each, strict=True):
+        whole.append({})
+        for d, (rows, _) in cells.items():
+            own = [(at[d], x[d]) for (_, at), x in zip(parts, same, strict=True) if d in x]
+            if own and sum(at.size for at, _ in own) == rows.size:
+                whole[-1][d] = np.empty((rows.size, *own[0][1].shape[1:]))
+                for at, x in own:
+                    whole[-1][d][at] = x
+    return tuple(whole)
+
+
+def _scores(
+    posterior: Posterior, cells: Cells, columns: Collection[int]
+) -> tuple[dict[int, Array], dict[int, Array]]:
+    """Return what `scores_and_forecasts` does, of cells that have the same corrections."""
     bounded = {
         d
         for d in cells

@@ -22,20 +22,26 @@ STEPS = 200  # of expectation maximisation, at most
 CLOSE = 1e-7
 
 
-def stacked(scores: Mapping[int, Array], n_columns: int, there: Array) -> Array:
+def stacked(
+    scores: Mapping[int, Array], there: Array, counts: Array, prior: Array | None = None
+) -> Array:
     """Return the weights (D, M) of M candidates in the forecasts of D columns.
 
     scores : mapping of int to (n, M) float64; by column, the log densities or probabilities that
         each candidate gave to the true values of hidden cells. Columns that are left out get the
         weights of all together.
     there : (M,) bool, which candidates have draws; the others get no weight
+    counts : (D,) as how many independent cells each of a column counts
+    prior : (D, M) weights that those of each column are drawn to, in place of those of all together
     """
-    equal = there / there.sum()
-    every = [log_p for log_p in scores.values() if log_p.size]
-    whole = best_weights(np.concatenate(every), SHRINK * equal) if every else equal
-    found = np.tile(whole, (n_columns, 1))
+    if prior is None:
+        equal = there / there.sum()
+        every = [log_p for log_p in scores.values() if log_p.size]
+        whole = best_weights(np.concatenate(every), SHRINK * equal) if every else equal
+        prior = np.tile(whole, (counts.size, 1))
+    found = prior.copy()
     for d, log_p in scores.items():
-        found[d] = best_weights(log_p, SHRINK * whole)
+        found[d] = best_weights(log_p, SHRINK / counts[d] * prior[d])
     return found
 
 

@@ -13,6 +13,7 @@ from glfm_cli.encoding import Data
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.lone_cells import of_rows
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.model import LatentModel
@@ -154,13 +155,17 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             file=str(folder),
             hint=f"Continue with `glfm impute ... --resume {quote(str(folder))}`.",
         )
+    posterior, data = _posterior(header, links, kept, folder), None
+    if header.has_data and not header.matrix:
+        data = read_data(folder, header, columns)
+        posterior = of_rows(posterior, data.groups, data.seen)
     return Fit(
         path=folder,
         header=header,
         columns=columns,
         links=links,
-        posterior=_posterior(header, links, kept, folder),
-        data=read_data(folder, header, columns) if header.has_data and not header.matrix else None,
+        posterior=posterior,
+        data=data,
         matrix=None
         if header.matrix is None
         else read_matrix(folder, header.matrix, header.n_rows, header.has_data),

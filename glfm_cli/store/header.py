@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from glfm_cli import __version__
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.number_style import NumberStyle, style_from_dict
 from glfm_cli.errors import GlfmError, StoreError
@@ -165,11 +166,18 @@ class Header:
         if self.groups is not None:
             content["groups"] = list(self.groups)
         if self.recalibration is not None:
-            found = asdict(self.recalibration)
-            content["recalibration"] = {
-                name: array.tolist() for name, array in found.items() if array is not None
-            }
+            content["recalibration"] = _of_corrections(self.recalibration)
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _of_corrections(by: Recalibration) -> dict[str, Any]:
+    """Return corrections as JSON; of groups without a value their numbers, by column."""
+    arrays = {name: getattr(by, name) for name in ("exponents", "tilts", "log_sds", "weights")}
+    content = {name: array.tolist() for name, array in arrays.items() if array is not None}
+    if by.lone is not None and by.without is not None:
+        content["lone"] = _of_corrections(by.lone)
+        content["without"] = [np.flatnonzero(column).tolist() for column in by.without.T]
+    return content
 
 
 def versions() -> dict[str, str]:
@@ -380,6 +388,13 @@ class _Reader:
         value = self.content.get("recalibration")
         if value is None:
             return None
+        found = self._corrections(value)
+        if not isinstance(value, dict) or "lone" not in value:
+            return found
+        return replace(found, lone=self._corrections(value["lone"]), without=self._without(value))
+
+    def _corrections(self, value: Any) -> Recalibration:
+        """Return the correction of every modelled column's forecasts."""
         shape = (len(self.content["modelled"]),)
         model = MODELS.get(self.text("model"))
         n = len(model.candidates) if isinstance(model, Candidates) else 0
@@ -402,6 +417,23 @@ class _Reader:
         if not (stacked and np.allclose(weights.sum(axis=1), 1.0)):
             raise self.wrong("recalibration", value, "weights of each column that add up to 1")
         return Recalibration(*found, weights)
+
+    def _without(self, value: dict[str, Any]) -> Array:
+        """Return which groups (G, D) have no value of a column."""
+        listed, groups = value.get("without"), self.content.get("groups")
+        n_groups = len(groups) if isinstance(groups, list) else 0
+        found = np.zeros((n_groups, len(self.content["modelled"])), dtype=bool)
+        right = isinstance(listed, list) and len(listed) == found.shape[1]
+        right = right and all(
+            isinstance(numbers, list)
+            and all(type(number) is int and 0 <= number < n_groups for number in numbers)
+            for numbers in listed or ()
+        )
+        if not right:
+            raise self.wrong("recalibration", listed, "the numbers of groups, for every column")
+        for d, numbers in enumerate(listed or ()):
+            found[numbers, d] = True
+        return found
 
     def matrix(self) -> MatrixHeader | None:
         """Return what is said of a matrix, None of a table."""
