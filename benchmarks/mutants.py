@@ -664,6 +664,9 @@ MUTANTS = {
         "draw_jointly(self.posterior,",
         PREDICTIVE,
     ),
+    "no random numbers of columns that are not needed": Mutant(
+        "inference/joint_draws.py", "rng.random(drawn[d].size)", "pass", STACKED
+    ),
     "bounds left to the values": Mutant(
         "links/numeric.py",
         "dataclasses.replace(free, lower=float(lowest), upper=float(largest))",
@@ -943,8 +946,8 @@ MUTANTS = {
     ),
     "counts two wide": Mutant(
         "links/count.py",
-        "low, high = self.cut(x), self.cut(x + 1.0)\n\n        def log_width",
-        "low, high = self.cut(x), self.cut(x + 2.0)\n\n        def log_width",
+        "low, high = self.cut(x), self.cut(x + 1.0)\n\n        def log_p",
+        "low, high = self.cut(x), self.cut(x + 2.0)\n\n        def log_p",
         LINKS,
     ),
     "mass of features without their number": Mutant(

@@ -254,6 +254,25 @@ def test_joint_draws_of_each_candidate_follow_the_stacked_forecast(
         assert np.sqrt(np.mean(away**2)) < 0.12
 
 
+def test_joint_draws_of_needed_columns_are_the_same_beside_others(
+    problem: Problem, posterior: Posterior
+) -> None:
+    """Stacked or corrected: columns that need not be moved draw their random numbers alone."""
+    rows = {d: np.flatnonzero(np.isnan(x)) for d, x in enumerate(problem.xs)}
+    tilts = np.array([[0.6, -0.2, 0.1, 0.1]] * 2 + [[0.0] * 4] * 2)
+    by = Recalibration.alike(np.full(4, 0.7), tilts)
+    for one in (weighted(posterior, WEIGHTS), replace(posterior, recalibration=by)):
+        draw = one.chains[0][0]
+        rngs = [np.random.default_rng(3) for _ in range(4)]
+        needed = [None, {0}, {2}, {1, 3}]
+        joint = [JointDraws(one, rows, needed=columns) for columns in needed]
+        for _ in range(2):
+            whole, *parts = (of.draw(rng, draw) for of, rng in zip(joint, rngs, strict=True))
+            for columns, part in zip(needed[1:], parts, strict=True):
+                for d in columns:
+                    np.testing.assert_array_equal(part[d], whole[d])
+
+
 def test_joint_draws_inside_bounds_follow_the_stacked_forecast(
     problem: Problem, posterior: Posterior
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,14 +32,20 @@ TRIES = 20  # of rows that break an equation
 
 
 class TableDraws:
-    """Joint draws of all missing cells of a table that obey what the types file says of them."""
+    """Joint draws of all missing cells of a table that obey what the types file says of them.
 
-    def __init__(self, posterior: Posterior, data: Data) -> None:
+    needed : the columns whose draws are to be as forecast; all if left out
+    """
+
+    def __init__(
+        self, posterior: Posterior, data: Data, needed: Collection[int] | None = None
+    ) -> None:
         self.data = data
         relations = Relations.of(data.columns)
         self.equations = bool(relations.equations)
         equations = Equations(data.columns, posterior.links)
-        self.joint = JointDraws(posterior, data.missing, bounds_of(data), relations.less, equations)
+        given = bounds_of(data), relations.less, equations, needed
+        self.joint = JointDraws(posterior, data.missing, *given)
         self.levels = _laws_of_levels(posterior, data)
 
     @one_blas_thread()
@@ -122,7 +128,7 @@ def settled_marginals(
     if not of:
         return {}
     rng = np.random.default_rng(0)
-    table = TableDraws(posterior, data)
+    table = TableDraws(posterior, data, _that_tell(data))
     of_chain = {id(draw): c for c, chain in enumerate(posterior.chains) for draw in chain}
     draws, chains = [], np.empty(SAMPLES, dtype=np.intp)
     for number in range(SAMPLES):
@@ -153,6 +159,12 @@ def _that_follow(data: Data) -> list[int]:
     return [d for d in sorted(Relations.of(data.columns).numbers) if d in data.missing]
 
 
+def _that_tell(data: Data) -> frozenset[int]:
+    """Return the columns that draws of columns of formulas rest on: these, those of conditions."""
+    relations = Relations.of(data.columns)
+    return relations.numbers.union(*((one.d, *one.of) for one in relations.conditions))
+
+
 def settling_seconds(problem: Problem, data: Data, seed: int) -> float:
     """Return how long `settled_marginals` takes, by a draw of a first state, measured now."""
     if not _that_follow(data):
@@ -161,7 +173,7 @@ def settling_seconds(problem: Problem, data: Data, seed: int) -> float:
     chain.sweep(adapt=True)
     draw = chain.keep()
     posterior = Posterior(problem.model, problem.links, spans_of(problem.links), ((draw,),))
-    table = TableDraws(posterior, data)
+    table = TableDraws(posterior, data, _that_tell(data))
     table.draw(rng, draw)  # which finds what others share
     began = time.monotonic()
     table.draw(rng, draw)

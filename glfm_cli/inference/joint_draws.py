@@ -14,7 +14,7 @@ Bounds cut off a forecast; a joint draw is made without them, and F is the forec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +47,7 @@ class JointDraws:
 
     cells : column number to ascending row indices; memory O(cells x (levels or quantiles))
     ends, less, equations : those of `draw_jointly`
+    needed : the columns that are to be moved to their forecasts; all if left out
     """
 
     def __init__(
@@ -56,9 +57,12 @@ class JointDraws:
         ends: Ends = NO_ENDS,
         less: Sequence[tuple[int, int]] = (),
         equations: Equations | None = None,
+        needed: Collection[int] | None = None,
     ) -> None:
         self.posterior, self.cells, self.ends, self.less = posterior, cells, ends, less
         self.equations = equations
+        self.needed = cells.keys() if needed is None else needed
+        self.in_order: list[int] = []  # columns whose cells are moved, or would be if needed
         self.levels: dict[int, Array] = {}  # probabilities
         self.quantiles: dict[int, Array] = {}  # at Z
         self.drawn: dict[int, Array] = {}  # the same without bounds, of columns that have some
@@ -128,11 +132,16 @@ class JointDraws:
 
     def _note(self, cells: Mapping[int, Array]) -> None:
         """Note each model's own forecasts of cells, and the corrected ones that draws move to."""
-        if not cells:
-            return
         links = self.posterior.links
         of_levels = {d: rows for d, rows in cells.items() if links[d].discrete}
         numbers = {d: rows for d, rows in cells.items() if d not in of_levels}
+        self.in_order = [*of_levels, *numbers]
+        of_levels, numbers = (
+            {d: rows for d, rows in part.items() if d in self.needed}
+            for part in (of_levels, numbers)
+        )
+        if not (of_levels or numbers):
+            return
         self._before(self.posterior, of_levels, numbers)
         for which in sorted(set(self.posterior.groups)):
             own = self.candidates[which] = JointDraws(self.posterior.of_candidate(which), {})
@@ -173,14 +182,18 @@ class JointDraws:
         self, drawn: dict[int, Array], draw: Draw, rng: np.random.Generator
     ) -> dict[int, Array]:
         """Return cells moved from what is forecast of them before the correction to after it."""
-        model = self.posterior.model
-        if not self.candidates:
-            return drawn
-        own = self.candidates[model.candidate(draw.latent) if isinstance(model, Candidates) else 0]
-        for d, p in self.levels.items():
-            drawn[d] = _move_levels(drawn[d], own.levels[d], p, rng)
-        for d, quantiles in self.quantiles.items():
-            drawn[d] = self._moved(d, drawn[d], own.drawn.get(d, own.quantiles[d]), quantiles, rng)
+        model, own = self.posterior.model, self
+        if self.candidates:
+            which = model.candidate(draw.latent) if isinstance(model, Candidates) else 0
+            own = self.candidates[which]
+        for d in self.in_order:
+            if d not in self.needed:
+                rng.random(drawn[d].size)  # so that others are drawn as they would be beside it
+            elif d in self.levels:
+                drawn[d] = _move_levels(drawn[d], own.levels[d], self.levels[d], rng)
+            else:
+                quantiles = own.drawn.get(d, own.quantiles[d])
+                drawn[d] = self._moved(d, drawn[d], quantiles, self.quantiles[d], rng)
         return drawn
 
     def _scores(self, d: int) -> Array:
