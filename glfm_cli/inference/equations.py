@@ -31,7 +31,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.relations import Relation, Relations, enforce
 from glfm_cli.inference.following import FollowingResult, inputs_of, may_fail
-from glfm_cli.inference.possible import Possible, RowsOfDraw, atom_of
+from glfm_cli.inference.possible import Possible, RowsOfDraw
 from glfm_cli.links import Link, of_numbers
 from glfm_cli.links.law import CellLaw
 from glfm_cli.links.observation import Params
@@ -304,8 +304,9 @@ class _Move:
         start, followed = cells[self.j][at], y[:, 0].copy()
         y[:, 0] = start
         good = of.allowed(self.i, at, x, cells, ends) & of.allowed(self.j, at, y, cells, ends)
-        good[:, 0] &= np.isclose(start, followed, rtol=HELD, atol=HELD * STEP)
         with np.errstate(all="ignore"):
+            slack = HELD * STEP + HELD * np.abs(followed)
+            good[:, 0] &= np.isfinite(followed) & (np.abs(start - followed) <= slack)
             slope = np.zeros(1)
             if not self.one.is_sum:
                 name = of.columns[self.j].column.name
@@ -317,15 +318,16 @@ class _Move:
             weight = np.full(shape, -np.inf)
             density = other.log_density(y.ravel()[may], self.other.take(may), self.params[1])
             weight.ravel()[may] = density
-            own = link.log_density(x.ravel()[far], self.own.take(far), self.params[0])
-            weight.ravel()[far] += own
+            if far.size:
+                own = link.log_density(x.ravel()[far], self.own.take(far), self.params[0])
+                weight.ravel()[far] += own
             weight -= slope
         weight = np.where(good & ~np.isnan(weight), weight, -np.inf)
         # The largest of log weights with Gumbel noise is each one with its probability.
         chosen = np.argmax(weight + rng.gumbel(size=shape), axis=1)
         row = np.arange(at.size)
         # Of x_j, a value with a probability of its own would never come back this way.
-        moved = np.isfinite(weight[row, chosen]) & (y[:, 0] != atom_of(other))
+        moved = np.isfinite(weight[row, chosen]) & (y[:, 0] != of.atoms[self.j])
         cells[self.i][at[moved]] = x[row, chosen][moved]
         cells[self.j][at[moved]] = y[row, chosen][moved]
 
@@ -337,7 +339,7 @@ class _Move:
         Those of hard rows: far in a tail, nearly all that p(x_i) gives leaves j nothing. Values
         with a probability of their own would not come this way.
         """
-        if not self.hard.size or not np.isnan(atom_of(self.of.links[self.i])):
+        if not self.hard.size or not np.isnan(self.of.atoms[self.i]):
             return self.hard[:0], np.empty(0)
         one, link, other = self.one, *(of_numbers(self.of.links[d]) for d in (self.i, self.j))
         name, following = (self.of.columns[d].column.name for d in (self.i, self.j))

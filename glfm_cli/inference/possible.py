@@ -42,6 +42,8 @@ class Possible:
         less: Sequence[tuple[int, int]],
     ) -> None:
         self.columns, self.links, self.less = columns, links, less
+        # Values that have a probability of their own, NaN where there is none.
+        self.atoms = [one.at if isinstance(one, HasAtom) else np.nan for one in links]
 
     def allowed(
         self, d: int, at: Array, x: Array, cells: Mapping[int, Array], ends: Mapping[int, Array]
@@ -59,8 +61,3 @@ class Possible:
                 low, high = (x if d == s else cells[s][at][:, None] for s in pair)
                 good &= ~(low >= high)
         return good
-
-
-def atom_of(link: Link) -> float:
-    """Return the value that has a probability of its own, NaN where there is none."""
-    return link.at if isinstance(link, HasAtom) else np.nan

@@ -20,6 +20,7 @@ from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.margins import Interpolated, mean_sd
 from glfm_cli.links.numeric import (
+    LogDensity,
     NumericLink,
     latent_interval,
     middle,
@@ -139,20 +140,24 @@ class CountLink(NumericLink):
             y = np.where(at >= self.upper, np.inf, np.where(at < self.lower, -np.inf, y))
         return y
 
-    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, params: Params) -> LogDensity:
         """Return log P(x) = log(Phi((g(x + 1) - eta) / sd) - Phi((g(x) - eta) / sd)).
 
         With a rank margin the tails are continued beyond the observed range, so that a larger count
         seen later has some probability; completions stay in the range.
         """
-        sd = self.sd(var, params)
         low, high = self.cut(x), self.cut(x + 1.0)
 
-        def log_width(at: Array) -> Array:  # counts so large that x + 1 rounds to x have a density
-            some, spread = np.broadcast_to(x, at.shape)[at], np.broadcast_to(sd, at.shape)[at]
-            return self.margin.log_slope(np.maximum(some, 1.0)) - np.log(spread)
+        def log_p(eta: Array, var: Array) -> Array:
+            sd = self.sd(var, params)
 
-        return log_interval((low - eta) / sd, (high - eta) / sd, log_width)
+            def log_width(at: Array) -> Array:  # where x + 1 rounds to x there is a density
+                some, spread = np.broadcast_to(x, at.shape)[at], np.broadcast_to(sd, at.shape)[at]
+                return self.margin.log_slope(np.maximum(some, 1.0)) - np.log(spread)
+
+            return log_interval((low - eta) / sd, (high - eta) / sd, log_width)
+
+        return log_p
 
     def _expect(self, eta: Array, sd: Array) -> Array:
         """Return (n, 2): sums over cut points, and above MOST_STEPS of them an integral."""

@@ -98,12 +98,11 @@ class NormalMixture(NamedTuple):
         """Return one normal a cell, each with the probability of its weight."""
         if self.n_components == 1:
             return self.component(0)
-        n = self.size
-        ends = np.cumsum(np.broadcast_to(self.weights, (n, self.n_components)), axis=1)
+        n, (rows, components) = self.size, self.variances.shape[:2]
+        ends = np.cumsum(self.weights, axis=1)
         c = np.minimum((rng.random((n, 1)) * ends[:, -1:] > ends).sum(axis=1), ends.shape[1] - 1)
         cell = np.arange(n)
-        shape = (n, self.n_components, self.variances.shape[2])
-        variances = np.broadcast_to(self.variances, shape)[cell, c]
+        variances = self.variances[cell if rows > 1 else np.zeros_like(cell), c * (components > 1)]
         covariance = None if self.covariance is None else self.covariance[cell, c]
         return Normal(self.means[cell, c], variances, covariance)
 

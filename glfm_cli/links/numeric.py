@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -44,6 +44,8 @@ LEAST_MASS = 1e-14
 MOST_KNOTS = 512
 # A share of one value from which a column has no density to speak of.
 TIED = 0.6
+
+LogDensity = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,12 +213,14 @@ class NumericLink(PlainLink, ABC):
 
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return log p(x), or log P(x) of integers and intervals, not truncated to the bounds."""
+        log_density = self.log_density_at(values_of(x), params)
+        intervals = self.between(x) if x.ndim == 2 else None
 
         def log_p(part: Normal) -> Array:
             eta, var = one_number(part)
-            out = self.log_density_at(values_of(x), eta, var, params)
-            if x.ndim == 2:
-                rows, low, high = self.between(x)
+            out = log_density(eta, var)
+            if intervals is not None:
+                rows, low, high = intervals
                 eta = eta[rows]
                 sd = np.broadcast_to(self.sd(var, params), out.shape)[rows]
                 out[rows] = log_interval((low - eta) / sd, (high - eta) / sd)
@@ -225,8 +229,11 @@ class NumericLink(PlainLink, ABC):
         return of_latent(law, 1).log_average(log_p)
 
     @abstractmethod
-    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
-        """Return log p(x) for y ~ N(eta, var)."""
+    def log_density_at(self, x: Array, params: Params) -> LogDensity:
+        """Return log p(x) (n,) as a function of eta and var, of y ~ N(eta, var).
+
+        What x alone decides is found once, for laws of several normals.
+        """
 
     def average(self, n: int, n_draws: int) -> NumberAverage:
         return NumberAverage(self, n, n_draws)

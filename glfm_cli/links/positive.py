@@ -19,6 +19,7 @@ from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.margins import Margin, Smooth, mean_sd
 from glfm_cli.links.numeric import (
     FARTHEST,
+    LogDensity,
     latent_interval,
     log_normal,
     require_finite,
@@ -178,21 +179,31 @@ class PositiveLink(RealLink):
         y = np.where(at >= self.reach, np.inf, y)
         return np.where(at < 0.0, -np.inf, y)
 
-    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, params: Params) -> LogDensity:
         """Return the log density of positive cells, the log probability of zeros.
 
         Of the probability below the smallest value a thousandth is that of what was not seen there,
         be it 0 or, with the density of g continued, what lies above 0: a value seen there later
         must not rule out the model.
         """
-        sd = self.sd(var, params)
         inside = np.where(x > 0.0, x, self.smallest or self.center)  # any value of the domain
-        density = log_normal(self.margin.to_latent(inside), eta, sd) + self.margin.log_slope(inside)
+        y, log_slope = self.margin.to_latent(inside), self.margin.log_slope(inside)
         cut, of_zero = self.cut, 1.0 - UNSEEN
         if cut == -np.inf:
             cut, of_zero = float(self.margin.to_latent(np.array(self.smallest))), UNSEEN
-        density = np.where(x < self.smallest, density + np.log1p(-of_zero), density)
-        return np.where(x > 0.0, density, log_ndtr((cut - eta) / sd) + np.log(of_zero))
+        small, zero = x < self.smallest, ~(x > 0.0)
+
+        def log_density(eta: Array, var: Array) -> Array:
+            sd = self.sd(var, params)
+            density = log_normal(y, eta, sd) + log_slope
+            if small.any():
+                density = np.where(small, density + np.log1p(-of_zero), density)
+            if zero.any():
+                below = log_ndtr((cut - eta) / sd) + np.log(of_zero)
+                density = np.where(zero, below, density)
+            return density
+
+        return log_density
 
     def _expect(self, eta: Array, sd: Array) -> Array:
         end = float(self.margin.to_latent(np.array(self.reach))) if self.reach < np.inf else np.inf

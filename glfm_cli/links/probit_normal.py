@@ -23,7 +23,7 @@ from glfm_cli.encoding import is_trials, successes_of, trials_of
 from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
 from glfm_cli.links.margins import Smooth
-from glfm_cli.links.numeric import NumericLink
+from glfm_cli.links.numeric import LogDensity, NumericLink
 from glfm_cli.links.observation import Params, Summary
 from glfm_cli.links.shapes import Probit
 from glfm_cli.links.tangents import draw_log_concave
@@ -119,17 +119,21 @@ class ProbitNormalLink(NumericLink):
         c, s = self.center, self.scale
         return np.ones_like(p), (p - c) / s, (both - 2.0 * c * p + c * c) / (s * s)
 
-    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, params: Params) -> LogDensity:
         """Return log P(h | n), by quadrature to both sides of the mode of z's density."""
         m, w = self._place
-        mean, variance = m + w * eta, np.broadcast_to(w * w * var, eta.shape)
-        out = np.empty(x.size)
-        for start in range(0, x.size, CHUNK):
-            part = slice(start, start + CHUNK)
-            out[part] = PosteriorDensity(x[part], mean[part], variance[part]).log_total()
         h, n = successes_of(x), trials_of(x)
         log_ways: Array = -np.log(n + 1.0) - betaln(n - h + 1.0, h + 1.0)
-        return out + log_ways - 0.5 * np.log(2.0 * np.pi * variance)
+
+        def log_p(eta: Array, var: Array) -> Array:
+            mean, variance = m + w * eta, np.broadcast_to(w * w * var, eta.shape)
+            out = np.empty(x.size)
+            for start in range(0, x.size, CHUNK):
+                part = slice(start, start + CHUNK)
+                out[part] = PosteriorDensity(x[part], mean[part], variance[part]).log_total()
+            return out + log_ways - 0.5 * np.log(2.0 * np.pi * variance)
+
+        return log_p
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return P(successes <= those of x | trials) and 1, (n, 2)."""

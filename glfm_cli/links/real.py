@@ -11,6 +11,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.links.choice import choose_margin, wants_rank
 from glfm_cli.links.margins import Interpolated, Margin, power_of_two
 from glfm_cli.links.numeric import (
+    LogDensity,
     NumericLink,
     latent_interval,
     log_normal,
@@ -85,10 +86,10 @@ class RealLink(NumericLink):
             rows = np.flatnonzero(~np.isnan(x))
             y[rows, 0] = self.without_noise(self.margin.to_latent(x[rows]), eta[rows], var, rng)
 
-    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, params: Params) -> LogDensity:
         """Return log N(g(x); eta, var + s_u^2) + log g'(x), not truncated to the bounds."""
-        sd = self.sd(var, params)
-        return log_normal(self.margin.to_latent(x), eta, sd) + self.margin.log_slope(x)
+        y, log_slope = self.margin.to_latent(x), self.margin.log_slope(x)
+        return lambda eta, var: log_normal(y, eta, self.sd(var, params)) + log_slope
 
 
 def bounds_of(column: Column, margin: Margin, lowest: float) -> tuple[float, float]:

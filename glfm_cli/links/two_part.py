@@ -268,8 +268,9 @@ class TwoPartLink(PlainLink):
         is_at = x == self.at
         inside = np.where(is_at, self.value(np.zeros(1)), x)
         total = np.full(x.size, -np.inf)
+        log_density = self.part.log_density_at(inside, {})
         for weight, z, second in self._components(law, params):
-            beside = log_ndtr(-z) + self.part.log_density_at(inside, *one_number(second), {})
+            beside = log_ndtr(-z) + log_density(*one_number(second))
             with np.errstate(divide="ignore"):
                 own = np.log(weight) + np.where(is_at, log_ndtr(z), beside)
             total = np.logaddexp(total, own)

@@ -27,6 +27,7 @@ from glfm_cli.links import Params
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.law import Normal, one_number
 from glfm_cli.links.levels import LevelLink
+from glfm_cli.links.numeric import LogDensity
 from glfm_cli.links.real import RealLink
 from glfm_cli.options import Sampling
 from glfm_cli.schema import Transform
@@ -130,9 +131,9 @@ class RoundedCounts(RealLink):
         """Return the count nearest to the Gaussian value."""
         return np.maximum(np.floor(super().value(y) + 0.5), 0.0)
 
-    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, params: Params) -> LogDensity:
         """Return the log probability of each count."""
-        return log_rounded(self, x, eta, np.sqrt(var), self.first, self.last)
+        return lambda eta, var: log_rounded(self, x, eta, np.sqrt(var), self.first, self.last)
 
 
 @dataclass(frozen=True, eq=False)
