@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -304,3 +308,57 @@ def test_tenths_beyond_one_are_measured_and_halves_are_answers() -> None:
     columns = guess_schema(pa.table(table)).schema.columns
     types = {column.name: str(column.type) for column in columns}
     assert types == {"pH": "positive", "acuity": "ordinal", "stars": "ordinal"}
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ("-", "+", "++", "+++"),
+        ("neg", "(+)", "+", "++"),
+        ("Negative", "Trace", "1+", "2+", "3+"),
+    ],
+)
+def test_results_by_pluses_are_a_scale(levels: tuple[str, ...]) -> None:
+    cells = [levels[k % len(levels)] for k in range(N)]
+    (column,) = guess_schema(pa.table({"protein": cells})).schema.columns
+    assert (str(column.type), column.levels, column.missing) == ("ordinal", levels, ())
+
+
+def test_a_dash_beside_a_negative_result_is_a_missing_cell() -> None:
+    cells = [("neg", "+", "++", "-")[k % 4] for k in range(N)]
+    (column,) = guess_schema(pa.table({"protein": cells})).schema.columns
+    assert (column.levels, column.missing) == (("neg", "+", "++"), (MissingCode("-"),))
+
+
+def test_negative_results_are_not_completed(glfm: Callable[..., Any], tmp_path: Path) -> None:
+    rows = [f"{('-', '-', '+', '++', '')[k % 5]},{k % 7}.5" for k in range(N)]
+    (tmp_path / "urine.csv").write_text("\n".join(["protein,x", *rows, ""]))
+    done = glfm("impute", "urine.csv", "--types", "auto", "--effort", "quick", cwd=tmp_path)
+    pairs = list(zip(rows, done.stdout.split()[1:], strict=True))
+    assert {before for before, after in pairs if before != after} == {
+        one for one in rows if one[0] == ","
+    }
+
+
+def test_numbers_with_a_flag_are_told_beside_a_word_for_no_result() -> None:
+    cells = [f"{3.5 + k % 20 / 10:.1f}" + " H" * (k % 20 > 16) for k in range(N)]
+    cells[::15] = ["haem."] * len(cells[::15])
+    reason = guess_schema(pa.table({"K": cells, "x": FLAGGED})).reasons["K"]
+    assert reason == (
+        'ignored: numbers, some with a remark, such as "5.2 H"; write the number alone'
+    )
+
+
+def test_bar_codes_are_no_numbers() -> None:
+    codes = [f"40{(7919 * k) % 99991:05d}{k:06d}" for k in range(N)]
+    guess = guess_schema(pa.table({"EAN": codes, "again": codes[: N // 2] * 2, "x": FLAGGED}))
+    ean, again, _ = guess.schema.columns
+    assert (ean.role, again.role) == (Role.ID, Role.IGNORE)
+    assert guess.reasons["again"].endswith("numbers of 13 digits each, which are mostly codes")
+
+
+def test_years_and_months_are_durations() -> None:
+    terms = [f"{k // 12}y {k % 12}m" if k % 12 else f"{k // 12} years" for k in range(12, 72)]
+    x = [f"{k % 17}.5" for k in range(61 * 4)]
+    guess = guess_schema(pa.table({"sentence": [*terms, "6 m"] * 4, "x": x}))
+    assert guess.reasons["sentence"].endswith("such as 1y 1m; write them in months")

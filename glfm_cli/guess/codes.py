@@ -221,6 +221,9 @@ def gap_words(column: Profile) -> NDArray[np.bool_]:
     calls, no_calls = column.matches(_CALL), column.matches(_NO_CALL)
     if calls.sum() >= 2 and bool(np.all(calls | no_calls | gaps)):
         gaps |= no_calls
+    if column.matches(r"^\++$").any():  # beside which - is a negative result
+        dash = column.matches("^-$")
+        gaps &= ~(dash & (order(column.keep(~gaps | dash).words()) is not None))
     if column.none_is_gap and not _is_first_step(column.keep(~gaps)):
         gaps |= column.matches(f"^{_NONE}$")
     return gaps

@@ -45,6 +45,10 @@ _IN_WORDS = (  # 2h 20min, 45 min 10 s, PT2H20M
     r"|\d+ ?(?:m|mins?|minutes?) ?\d+ ?(?:s|secs?|seconds?)"
     r"|-?P(?:\d+D)?T(?:\d+H)?(?:\d+M)?(?:[\d.]+S)?)\s*$"
 )
+_IN_YEARS = (  # 2y 3m, 1 year 6 months, 18 months
+    r"(?i)^\s*(?:\d+ ?(?:y|yrs?|years?|jahre?|ans?|años?)\.?)?[ ,]*"
+    r"(?:\d+ ?(?:m|mos?|mths?|months?|monate?|mois|mes(?:es)?)\.?)?\s*$"
+)
 _CLOCKS = {4: "%H%M", 5: "%H:%M", 6: "%H%M%S", 8: "%H:%M:%S"}  # by the length of a time
 
 # The first of those that read every cell is taken; day first is read before month first.
@@ -125,6 +129,9 @@ def _durations_unread(column: Profile) -> str:
         return BELOW_ZERO
     if column.matches(_IN_WORDS).all():
         return f"durations, such as {column.words()[0].strip()}; write them as 1:30, or as numbers"
+    both = column.matches(r"\d\D+\d")
+    if both.any() and column.matches(_IN_YEARS).all():
+        return f"durations, such as {column.keep(both).words()[0].strip()}; write them in months"
     return ""
 
 

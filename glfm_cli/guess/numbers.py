@@ -26,6 +26,7 @@ COARSER_STEP = 0.195  # of a scale beyond 1: in tenths pH is measured
 MAX_SCALE = 10  # the top of the longest answer scale
 MAX_CODES = 12  # levels that a column named like a code may have without much data
 LARGEST_EXACT = 2.0**53 - 1  # up to here no other whole number reads as the same double
+LEAST_CODE = 11  # digits of each of many numbers, from which they are codes: bar codes, telephones
 LARGEST_PLAIN = 99_999  # up to here a stored float's text has no exponent, in any width
 MIN_PER_LEVEL = 10  # rows per level before numbers are taken for the steps of a scale
 THIN_TOP = 0.05  # counts thin out: their largest value is rarer than this
@@ -90,11 +91,14 @@ def _unfit(column: Profile) -> Verdict | None:
         return ignore(column.name, "holds infinite numbers; make them nulls to model the rest")
     whole_type = column.kind is Kind.NUMBER and not column.matches(r"[.eE]").any()
     digits = bool(column.matches(r"^[+-]?\d+$").all()) if column.kind is Kind.TEXT else whole_type
-    if size <= LARGEST_EXACT or not digits:
+    lengths = {len(text) for text in column.words()} if digits else set()
+    alike = len(lengths) == 1 and min(lengths) >= LEAST_CODE and column.n_distinct >= LEAST_ROWS
+    if not digits or not (alike or size > LARGEST_EXACT):
         return None
     if column.all_different:
         return Verdict(Column(column.name, role=Role.ID), "every value is different, a long code")
-    return ignore(column.name, "whole numbers of more than 15 digits, which are mostly codes")
+    many = f"{min(lengths)} digits each" if alike else "more than 15 digits"
+    return ignore(column.name, f"whole numbers of {many}, which are mostly codes")
 
 
 def _id(column: Profile) -> Verdict | None:

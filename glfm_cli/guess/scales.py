@@ -54,6 +54,10 @@ _RATINGS = (
 )
 _OF_AGENCIES = {"BB", "BBB", "Ba", "Baa"}  # of which one is there: A, AA and C are sizes as well
 _NOTCHED, _NOTCHES = re.compile(r"([0-6])([+-]?)"), {"-": -1, "": 0, "+": 1}
+_PLUSES = {  # of laboratories
+    "-": 0, "neg": 0, "neg.": 0, "negative": 0, "nil": 0, "±": 1, "+/-": 1, "(+)": 1, "trace": 1,
+    **{"+" * n: 1 + n for n in range(1, 5)}, **{f"{n}+": 1 + n for n in range(1, 5)},
+}  # fmt: skip
 _SEASON = re.compile(r"(\d{4})\s*[/–-]\s*(\d{2}|\d{4})")
 _STEPS = {word for ranks in _RANKS[:-1] for word in ranks}
 # Of words that grade others, in English, German, French, Spanish.
@@ -92,7 +96,7 @@ def order(words: Iterable[str]) -> tuple[str, ...] | None:
     found = sorted(words)
     of = (
         *(_scale_keys, _graded_keys, _season_keys, _range_keys, _numbered_keys, _rating_keys),
-        _notched_keys,
+        *(_notched_keys, _plus_keys),
     )
     for keys in (keys_of(found) for keys_of in of):
         # Two words of one rank ("bad", "Bad") would stand in an order that nothing tells.
@@ -194,6 +198,12 @@ def _notched_keys(words: list[str]) -> list[tuple[float, float]] | None:
     most_first = any(digit == 1 and notch for digit, notch in parted)
     sign = -1 if most_first else 1
     return [(float(digit), float(sign * notch)) for digit, notch in parted]
+
+
+def _plus_keys(words: list[str]) -> list[tuple[float, float]] | None:
+    """Return the ranks of results by their pluses: -, +, ++; negative, trace, 1+, 2+."""
+    found = [_PLUSES.get(word.casefold().strip()) for word in words]
+    return None if None in found else [(float(rank or 0), 0.0) for rank in found]
 
 
 def _range_keys(words: list[str]) -> list[tuple[float, float]] | None:

@@ -10,7 +10,7 @@ import numpy as np
 import glfm_cli.guess.codes as codes
 import glfm_cli.guess.names as names
 import glfm_cli.guess.scales as scales
-from glfm_cli.guess.numerals import MAX_STRAY
+from glfm_cli.guess.numerals import MAX_STRAY, are_strays
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import (
     FEW_LEVELS,
@@ -47,7 +47,9 @@ def judge_words(column: Profile) -> Verdict:
     if _is_repeated_id(column):
         return repeated_id(column)
     bare, remarks = column.matches(codes.BARE_NUMBER), column.matches(codes.WITH_REMARK)
-    if remarks.any() and (bare | remarks).all() and bare.sum() >= FEWEST_ONCE:
+    others = column.counts[~(bare | remarks)].tolist()
+    few = not others or are_strays(others, column.n_observed, int(bare.sum()))
+    if remarks.any() and few and bare.sum() >= FEWEST_ONCE:
         such = scalar(column.keep(remarks).words()[0])
         return ignore(name, f"numbers, some with a remark, such as {such}; write the number alone")
     if column.n_distinct >= FEWEST_ONCE and column.matches(_WITH_ERROR).all():
