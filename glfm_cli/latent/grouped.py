@@ -247,8 +247,8 @@ def keep_known(cells: Cells, y: Array, rows: slice = ALL) -> None:
     """Put back the y of observed cells that are never drawn, without what rounding does."""
     for d, (start, end) in enumerate(cells.spans):
         if cells.known[d]:
-            seen = cells.observed[rows, d] != 0
-            cells.y[rows][seen, start:end] = y[seen, start:end]
+            seen = cells.observed[rows, d, None] != 0
+            np.copyto(cells.y[rows, start:end], y[:, start:end], where=seen)
 
 
 def without_effects(arrays: Mapping[str, Array]) -> dict[str, Array]:

@@ -167,9 +167,11 @@ class RowEffects:
 
     def shift(self, rows: slice | Array = slice(None)) -> Array:
         """Return w (n, width) of some rows."""
-        w = np.zeros((self.code[rows].size, self.width))
-        if len(self.a):
-            w[:, self.at] = self.a[self.code[rows]]
+        if len(self.a) and self.at.size == self.width:  # all in order, which costs far less
+            w = self.a.take(self.code[rows], axis=0)
+        else:
+            w = np.zeros((self.code[rows].size, self.width))
+            w[:, self.at] = self.a.take(self.code[rows], axis=0) if len(self.a) else 0.0
         if len(self.u):
             w[:, self.at] += self.u[rows] + self.factors.shift(rows)
         if len(self.b):
