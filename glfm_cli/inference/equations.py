@@ -23,6 +23,7 @@ Where the result is missing, too, it follows (following.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -198,11 +199,12 @@ class Equations(Possible):
     ) -> None:
         """Redraw the free cells of one equation, in place."""
         moves = []
+        law_of = cache(lambda d, rows: block.law.column(d, np.frombuffer(rows, dtype=np.intp)))
         for i, j in permutations(one.of, 2):
             rows = free[j] if one.is_sum else self._rows_following(one, j, free)
             at = np.flatnonzero(free[i] & rows)
             if at.size and all(self.columns[d].trials is None for d in (i, j)):
-                laws = block.law.column(i, at), block.law.column(j, at)
+                laws = law_of(i, at.tobytes()), law_of(j, at.tobytes())
                 here = {d: own[at] for d, own in free.items()}
                 moves.append(_Move(self, one, (i, j), at, laws, block.draw.params, hard[at], here))
         for _ in range(ROUNDS):
