@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from glfm_cli import Schema, impute
 from glfm_cli.encoding import encode
 from glfm_cli.encoding.number_style import learn_style
+from glfm_cli.encoding.values import as_written, number_texts
 from glfm_cli.errors import TableError
 from glfm_cli.io.numerals import PLAIN, Numerals
 
@@ -173,3 +174,29 @@ def test_a_minus_of_print_is_read_where_the_hint_says(
     (tmp_path / "t.yaml").write_text(f"columns: {{a: {{type: real, {key}}}, b: real}}\n")
     done = glfm(*run)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("cells", "more"),
+    [
+        (["1.5", "2000", "0.001"], {}),
+        (["1.5", "-2000", "12"], {"missing": ["", {"value": "-9", "impute": True}]}),
+        (["2001.5", "2002", "2003"], {"bounds": [2000, 2010]}),
+        (["1e-5", "2.5e10", "3e2"], {}),
+        (["1,5", "2.000,25", "3"], {"decimal": ",", "thousands": "."}),
+        (["15 %", "20.5%", "3 %"], {"percent": True}),
+        (["15", "20.5", "3"], {"percent": True}),
+        (["15", "20.5", "3"], {"unit": "kg"}),
+        (["3", "5", "8"], {"type": "count"}),
+    ],
+)
+@given(x=st.lists(st.floats(-1e20, 1e20), min_size=1))
+def test_completed_numbers_are_as_their_text_is_read_again(
+    cells: list[str], more: dict[str, Any], x: list[float]
+) -> None:
+    schema = Schema.from_dict({"columns": {"y": {"type": "real", **more}}})
+    encoded = encode(pa.table({"y": cells}), schema).columns[0]
+    fill = np.append(np.array(x), [-9.0, -0.0, 1e-300, 1234567.8])
+    texts = number_texts(encoded, fill)
+    again = encode(pa.table({"y": [*cells, *texts]}), schema).columns[0].x[len(cells) :]
+    np.testing.assert_array_equal(as_written(encoded, fill), again)

@@ -85,7 +85,10 @@ def as_written(encoded: EncodedColumn, fill: Array) -> Array:
     if isinstance(encoded.style, MomentStyle):
         steps = moment_steps(encoded, fill, _allowed(encoded, _DOUBLE))
         return np.array(steps, dtype=np.float64) / encoded.style.steps
-    texts = number_texts(replace(encoded, exact=False), fill)
+    encoded = replace(encoded, exact=False)
+    if encoded.style is None and not encoded.column.integral:  # whose text is that number's own
+        return _with_digits(encoded, fill, None, _allowed(encoded, _DOUBLE)) + 0.0
+    texts = number_texts(encoded, fill)
     plain = numerals_of(encoded.column).read(pa.array(texts, pa.string())).plain
     return np.array(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
