@@ -414,3 +414,26 @@ def test_what_orders_the_rows_of_a_person_may_have_role_time(left: bool) -> None
     assert "`{type: real, role: time}`" in hint
     again = pa.concat_tables([table, table.slice(0, 1)])  # two rows of one day
     assert said not in [hint for own in guess_schema(again).hints.values() for hint in own]
+
+
+def test_a_question_inside_another_is_asked_by_the_inner_one() -> None:
+    rng = np.random.default_rng(4)
+    victim, told = rng.random(4 * N) < 0.4, rng.random(4 * N) < 0.5
+    reported = np.where(victim, np.where(told, "yes", "no"), "-2")
+    reasons = rng.choice(["fear", "police", "trifle"], 4 * N)
+    reported[::17], reasons[5::19] = "-8", "-9"
+    table = {
+        "victim": np.where(victim, "yes", "no"),
+        "reported": reported,
+        "why not": np.where(victim & ~told, reasons, "-2"),
+        "age": rng.integers(16, 80, 4 * N).astype(str),
+    }
+    found = skips({name: cells.tolist() for name, cells in table.items()})
+    assert found["reported"].endswith('only_if: victim == "yes"')
+    assert found["why not"].endswith('only_if: reported == "no"')
+
+
+def test_dashes_of_any_length_among_numbers_are_missing() -> None:
+    cells = ["-----" if k % 9 == 0 else f"{k % 31}.5" for k in range(N)]
+    (column,) = guess_schema(pa.table({"x": cells})).schema.columns
+    assert column.missing == (MissingCode("-----"),)

@@ -64,7 +64,12 @@ def skipped(there: NDArray[np.bool_], filters: Sequence[Filter]) -> str | None:
             found.append((n, -len(one.levels), -place, asked))
     if not found:
         return None
-    n, _, place, asked = max(found, key=lambda one: one[:3])
+    n, _, place, asked = best = max(found, key=lambda one: one[:3])
+    one = filters[-place]
+    # A question inside another, such as why a crime that is known was not reported, says both.
+    gone_rows = (one.rows >= 0) & ~asked[one.rows]
+    found = [other for other in found if np.all(filters[-other[2]].rows[gone_rows] < 0)]
+    n, _, place, asked = max(found, key=lambda one: one[:3], default=best)
     one = filters[-place]
     kept = [level for level, yes in zip(one.levels, asked, strict=True) if yes]
     gone = [level for level, yes in zip(one.levels, asked, strict=True) if not yes]
