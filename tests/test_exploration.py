@@ -553,3 +553,14 @@ def test_labels_that_differ_in_their_middle_are_told_apart() -> None:
     assert shown == [f"…{i}…" for i in range(12)]
     ends = ["strongly agree with the statement", "strongly agree with the opinion"]
     assert [shortened(ends, i, 20) for i in range(2)] == [without_middle(t, 20) for t in ends]
+
+
+@pytest.mark.parametrize(("years", "text"), [((1999.0, 2020.0), "2019"), ((9.0, 2020.0), "2,019")])
+def test_a_year_is_written_without_commas(
+    planted: tuple[Exploration, np.ndarray], years: tuple[float, ...], text: str
+) -> None:
+    scale = next(s for s in planted[0].scales if not s.discrete)
+    column = Schema.from_dict({"columns": {"x": "real"}}).resolve(["x"])[0]
+    x = np.array(years)
+    encoded = dataclasses.replace(scale.encoded, column=column, x=x, observed=x > 0.0)
+    assert quantity(encoded, 2018.7) == text

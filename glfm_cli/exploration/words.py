@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.exploration.features import Effect
 from glfm_cli.exploration.scales import ColumnProfile, Scale
@@ -16,6 +17,7 @@ from glfm_cli.schema.moments import EXCEL, UNIX, Moments, MomentStyle
 
 LEAST = 0.05  # effects that move a smaller part of a column are not put into words
 MOST = 4
+YEARS = (1850, 2040)  # between which whole numbers are years
 
 
 def cell_text(value: object) -> str:
@@ -97,9 +99,11 @@ def typical(scale: Scale, profile: ColumnProfile, letters: int | None = None) ->
 
 def quantity(encoded: EncodedColumn, value: float) -> str:
     """Return a value of a column of numbers: a date as one, in the column's form where it has one,
-    a duration to the minute, or to the second where the column has seconds.
+    a duration to the minute, or to the second where the column has seconds, a year without commas.
     """
     moments = encoded.column.moments
+    if moments is None and not np.isnan(value) and _are_years(encoded.x[encoded.observed]):
+        return f"{value:.0f}"
     if moments is None or np.isnan(value):
         return number(value)
     if moments.kind == "date":
@@ -108,6 +112,11 @@ def quantity(encoded: EncodedColumn, value: float) -> str:
     elif isinstance(encoded.style, MomentStyle):
         return encoded.style.write(round(value * encoded.style.steps))
     return moments.text(value)
+
+
+def _are_years(x: Array) -> bool:
+    within = x.size > 0 and YEARS[0] <= x.min() and x.max() <= YEARS[1]
+    return bool(within and np.all(x == np.floor(x)))
 
 
 def value_text(encoded: EncodedColumn, value: float, digits: int) -> str:
