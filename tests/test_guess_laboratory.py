@@ -13,7 +13,7 @@ import pytest
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.errors import TableError
 from glfm_cli.guess import guess_schema
-from glfm_cli.schema import MissingCode, Role, Schema
+from glfm_cli.schema import ColumnType, MissingCode, Role, Schema
 from glfm_cli.schema.text import scalar
 
 N = 200
@@ -355,6 +355,13 @@ def test_bar_codes_are_no_numbers() -> None:
     ean, again, _ = guess.schema.columns
     assert (ean.role, again.role) == (Role.ID, Role.IGNORE)
     assert guess.reasons["again"].endswith("numbers of 13 digits each, which are mostly codes")
+
+
+@pytest.mark.parametrize("unit", [1000, 1_000_000])
+def test_clocks_of_computers_are_numbers(unit: int) -> None:
+    seconds = [1_609_459_200 + 60 * k for k in range(N)]
+    table = pa.table({"at": [f"{second * unit}" for second in seconds], "x": FLAGGED})
+    assert guess_schema(table).schema.columns[0].type is ColumnType.COUNT
 
 
 def test_years_and_months_are_durations() -> None:

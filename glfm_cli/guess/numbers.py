@@ -27,6 +27,8 @@ MAX_SCALE = 10  # the top of the longest answer scale
 MAX_CODES = 12  # levels that a column named like a code may have without much data
 LARGEST_EXACT = 2.0**53 - 1  # up to here no other whole number reads as the same double
 LEAST_CODE = 11  # digits of each of many numbers, from which they are codes: bar codes, telephones
+# Clocks of computers, in milliseconds and microseconds: from 1990 to 2040.
+EPOCHS = (631_152_000_000, 2_208_988_800_000), (631_152_000_000_000, 2_208_988_800_000_000)
 LARGEST_PLAIN = 99_999  # up to here a stored float's text has no exponent, in any width
 MIN_PER_LEVEL = 10  # rows per level before numbers are taken for the steps of a scale
 THIN_TOP = 0.05  # counts thin out: their largest value is rarer than this
@@ -91,7 +93,8 @@ def _unfit(column: Profile) -> Verdict | None:
         return ignore(column.name, "holds infinite numbers; make them nulls to model the rest")
     whole_type = column.kind is Kind.NUMBER and not column.matches(r"[.eE]").any()
     digits = bool(column.matches(r"^[+-]?\d+$").all()) if column.kind is Kind.TEXT else whole_type
-    lengths = {len(text) for text in column.words()} if digits else set()
+    clock = any(low <= column.numbers.min() and size <= high for low, high in EPOCHS)
+    lengths = {len(text) for text in column.words()} if digits and not clock else set()
     alike = len(lengths) == 1 and min(lengths) >= LEAST_CODE and column.n_distinct >= LEAST_ROWS
     if not digits or not (alike or size > LARGEST_EXACT):
         return None
