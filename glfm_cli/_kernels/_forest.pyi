@@ -25,8 +25,6 @@ def grow(
     child: _Ints,
     members: _Ints,
     pool: _Ints,
-    away: _Floats,
-    count: _Floats,
     unit: _Ints,
 ) -> tuple[int, int]: ...
 class ColumnTrees:

@@ -15,15 +15,40 @@ hash of a seed and the row says of which, so that it needs no memory.
 
 import numpy as np
 
+from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t, uint64_t
 from numpy.random cimport bitgen_t
 
 from glfm_cli._kernels._variates cimport bitgen_of
 
+cdef extern from "_questions.h" nogil:
+    enum: GLFM_ASKED
+    void glfm_answer(
+        int n, const int* rows, const float* x, ptrdiff_t ld, const float* low, const float* high,
+        const double* away, int* n_left, double* left,
+    )
+    void glfm_ends(
+        int n, const int* rows, const float* x, ptrdiff_t ld, float* least, float* greatest,
+    )
+    void glfm_answer_of_one(
+        int n, const int* rows, const float* x, ptrdiff_t ld, const float* low, const float* high,
+        const double* away, int* n_left, double* left,
+    )
+    void glfm_answer_levels(
+        int n, const int* rows, const float* x, ptrdiff_t ld, const float* low, const float* high,
+        const int* code, int n_levels, int* count,
+    )
+    void glfm_answer_levels_of_one(
+        int n, const int* rows, const float* x, ptrdiff_t ld, const float* low, const float* high,
+        const int* code, int n_levels, int* count,
+    )
+
 cdef enum:
     PATIENCE = 8  # thresholds of a column that are tried, until both sides have members enough
-    BYTES = 8  # of a register, each of which counts
-    BYTE = 255  # at most
+    ASKED = GLFM_ASKED  # questions that are answered together
+    BY_ROWS = 64  # columns that may be asked about, up to which all stand by rows
+    LINE = 16  # single numbers of a line of memory
+    ALIKE = -1  # instead of whether a question is fit: there is none
     ABREAST = 4  # rows that go down a tree together
     SHAPED = 64  # members of a row's leaves, at most, by which they are parted
 
@@ -49,168 +74,313 @@ cdef inline bint goes_left(double x, double t, bint nominal) noexcept nogil:
     return x == t if nominal else x <= t
 
 
-cdef double gain_of_numbers(
-    const double* x, const int* members, Py_ssize_t n, double t, bint nominal,
-    const double* away, Py_ssize_t least,
-) noexcept nogil:
-    """Return by what a question lowers the sum of squares of `away`, of mean 0; -1 if unfit. O(n).
+cdef struct Node:
+    # What a node of a tree asks its members about, and room for what they answer.
+    const float* x          # (., width) the lanes of rows
+    Py_ssize_t width
+    const int* rows         # (n,) those of members, or NULL: the first n
+    Py_ssize_t n
+    Py_ssize_t least        # members on each side
+    int n_levels            # of what is forecast, 0 of numbers
+    double* away            # (n,) distances from the mean; of two levels their codes,
+    int* code               # of more, these
+    double* count           # (n_levels,) members at each level
+    float* least_of         # (width,) ends of members' cells
+    float* greatest_of
+    float* low              # (width,) questions low <= x <= high
+    float* high
+    int* n_left             # (width,) how many say yes,
+    double* left            # (width,) the sum of `away` of them,
+    int* at_level           # (width / ASKED, n_levels, ASKED) how many of each of many levels
+
+
+cdef struct Pool:
+    # The P columns that may be asked about.
+    Py_ssize_t size
+    Py_ssize_t tries        # of a node,
+    Py_ssize_t each         # and thresholds of each
+    const int* column       # (P,)
+    const unsigned char* nominal  # of all columns of the table
+    unsigned char* two      # (P,) whether donors have two values at most
+    int* order              # (P,) in which a node takes them
+    int* fit                # (width,) of a lane whether a threshold was fit, or ALIKE
+    bint by_rows            # whether all have a lane each, always filled
+
+
+cdef double gain(const Node* of, Py_ssize_t lane) noexcept nogil:
+    """Return what a question is worth, -1 if a side has too few members. O(R).
+
+    Of numbers by what it lowers the sum of squares; of levels the sum over both sides of squared
+    counts / members.
     """
-    cdef Py_ssize_t i, n_left = 0
-    cdef double left = 0.0
-    cdef bint side
-    if nominal:
-        for i in range(n):
-            side = x[members[i]] == t
-            n_left += side
-            left += side * away[i]
+    cdef Py_ssize_t r, R = of.n_levels, n_left = 0, n = of.n
+    cdef const int* here = of.at_level + (lane // ASKED) * ASKED * R + lane % ASKED
+    cdef double left = 0.0, right = 0.0, some
+    if R > 2:
+        for r in range(R):
+            n_left += here[r * ASKED]
     else:
-        for i in range(n):
-            side = x[members[i]] <= t
-            n_left += side
-            left += side * away[i]
-    if n_left < least or n - n_left < least:
+        n_left = of.n_left[lane]
+    if n_left < of.least or n - n_left < of.least:
         return -1.0
-    return left * left * n / (<double> n_left * (n - n_left))
-
-
-cdef inline Py_ssize_t tally(
-    const double* x, const int* members, Py_ssize_t n, double t, bint nominal,
-    const double* codes, double* count,
-) noexcept nogil:
-    """Add the members of each level that go left to `count`; return how many go left. O(n)."""
-    cdef Py_ssize_t i, n_left = 0
-    cdef bint side
-    for i in range(n):
-        side = goes_left(x[members[i]], t, nominal)
-        n_left += side
-        count[<int> codes[i]] += side
-    return n_left
-
-
-cdef inline Py_ssize_t tally_few(
-    const double* x, const int* members, Py_ssize_t n, double t, bint nominal,
-    const double* codes, int n_levels, double* count,
-) noexcept nogil:
-    """Do as `tally` for up to BYTES levels: a sum in a register does not wait for memory. O(n)."""
-    cdef Py_ssize_t i = 0, end, more, n_left = 0
-    cdef uint64_t sums, side
-    cdef int r
-    while i < n:
-        end, sums = min(i + BYTE, n), 0
-        while i < end:
-            side = goes_left(x[members[i]], t, nominal)
-            sums += side << (8 * <int> codes[i])
-            i += 1
-        for r in range(n_levels):
-            more = (sums >> (8 * r)) & BYTE
-            count[r] += more
-            n_left += more
-    return n_left
-
-
-cdef double gain_of_levels(
-    const double* x, const int* members, Py_ssize_t n, double t, bint nominal,
-    const double* codes, Py_ssize_t least, int n_levels, double* count,
-) noexcept nogil:
-    """Return the sum over both sides of squared counts of levels / members; -1 if unfit.
-
-    count : those of all members, then as much scratch. O(n + R).
-    """
-    cdef Py_ssize_t i, n_left
-    cdef double left = 0.0, right = 0.0
-    cdef double* here = count + n_levels
-    for i in range(n_levels):
-        here[i] = 0.0
-    if n_levels <= BYTES and nominal:  # a loop for each answer, without a branch inside
-        n_left = tally_few(x, members, n, t, True, codes, n_levels, here)
-    elif n_levels <= BYTES:
-        n_left = tally_few(x, members, n, t, False, codes, n_levels, here)
-    elif nominal:
-        n_left = tally(x, members, n, t, True, codes, here)
-    else:
-        n_left = tally(x, members, n, t, False, codes, here)
-    if n_left < least or n - n_left < least:
-        return -1.0
-    for i in range(n_levels):
-        left += here[i] * here[i]
-        right += (count[i] - here[i]) * (count[i] - here[i])
+    if R == 0:
+        return of.left[lane] * of.left[lane] * n / (<double> n_left * (n - n_left))
+    for r in range(R):
+        if R > 2:
+            some = here[r * ASKED]
+        else:
+            some = of.left[lane] if r else n_left - of.left[lane]
+        left += some * some
+        right += (of.count[r] - some) * (of.count[r] - some)
     return left / n_left + right / (n - n_left)
 
 
-cdef bint ask(
-    const double* x, const int* members, Py_ssize_t n, bint nominal, bitgen_t* bitgen, float* t,
-) noexcept nogil:
-    """Set t between two members at random, or to the level of one; return False if all are alike.
+cdef bint has_two(const float* x, Py_ssize_t ld, Py_ssize_t n) noexcept nogil:
+    """Return whether numbers, ld apart, are no more than two. O(n)."""
+    cdef float first = x[0], second = first
+    cdef Py_ssize_t i
+    for i in range(1, n):
+        if x[i * ld] != first and x[i * ld] != second:
+            if second != first:
+                return False
+            second = x[i * ld]
+    return True
 
-    O(1), and O(n) where the two are alike.
+
+cdef inline void look(const Node* of, Py_ssize_t lane) noexcept nogil:
+    """Fill the ends of ASKED lanes from `lane` on. O(n)."""
+    glfm_ends(
+        <int> of.n, of.rows, of.x + lane, of.width, of.least_of + lane, of.greatest_of + lane
+    )
+
+
+cdef void answer(const Node* of, Py_ssize_t lane) noexcept nogil:
+    """Answer the ASKED questions from `lane` on, each about the column of its lane. O(n)."""
+    cdef int n = <int> of.n
+    if of.n_levels > 2:
+        glfm_answer_levels(
+            n, of.rows, of.x + lane, of.width, of.low + lane, of.high + lane, of.code,
+            of.n_levels, of.at_level + lane * of.n_levels,
+        )
+    else:
+        glfm_answer(
+            n, of.rows, of.x + lane, of.width, of.low + lane, of.high + lane, of.away,
+            of.n_left + lane, of.left + lane,
+        )
+
+
+cdef void answer_of_one(const Node* of, Py_ssize_t lane) noexcept nogil:
+    """Answer the first ASKED questions, all about the column of `lane`. O(n)."""
+    cdef int n = <int> of.n
+    if of.n_levels > 2:
+        glfm_answer_levels_of_one(
+            n, of.rows, of.x + lane, of.width, of.low, of.high, of.code, of.n_levels, of.at_level
+        )
+    else:
+        glfm_answer_of_one(
+            n, of.rows, of.x + lane, of.width, of.low, of.high, of.away, of.n_left, of.left
+        )
+
+
+cdef void ask(
+    const Node* of, Py_ssize_t column, bint nominal, bitgen_t* bitgen, Py_ssize_t lane
+) noexcept nogil:
+    """Put a question about a column whose members differ to a lane.
+
+    The threshold is between two members at random, or the level of one. O(1), and O(n) where the
+    two are alike.
     """
     cdef uint64_t bits = bitgen.next_uint64(bitgen.state)
-    cdef Py_ssize_t i, start = below(bits, n)
-    cdef double first = x[members[below(bits >> 32, n)]], other, low, high
-    for i in range(start, start + n):
-        other = x[members[i if i < n else i - n]]
-        if other != first:
-            if nominal:
-                t[0] = <float> first
-                return True
-            low, high = (first, other) if first < other else (other, first)
-            t[0] = <float> (0.5 * (low + high))
-            if t[0] >= high:
-                t[0] = <float> low
-            if low <= t[0] < high:
-                return True
-    return False
+    cdef Py_ssize_t n = of.n, i = below(bits, n), j = below(bits >> 32, n)
+    cdef const float* x = of.x + column
+    cdef float first = x[(of.rows[j] if of.rows else j) * of.width], other = first
+    while other == first:
+        other = x[(of.rows[i] if of.rows else i) * of.width]
+        i = i + 1 if i + 1 < n else 0
+    if nominal:
+        of.low[lane] = of.high[lane] = first
+    else:
+        of.low[lane], of.high[lane] = -INFINITY, between(min(first, other), max(first, other))
 
 
-cdef bint spread(
-    const double* y, const int* members, Py_ssize_t n, int n_levels, double* away, double* count,
+cdef inline float between(float low, float high) noexcept nogil:
+    """Return what parts two numbers: low <= it < high."""
+    cdef float t = <float> (0.5 * (<double> low + high))
+    return low if t >= high else t
+
+
+cdef bint ask_once(
+    const Node* of, Py_ssize_t lane, bint nominal, bint two, bitgen_t* bitgen
 ) noexcept nogil:
+    """Ask about the column of a lane there; return False, with no question, if all are alike.
+
+    two : whether the column has no more than two values, of which there is one question.
+    """
+    cdef float low = of.least_of[lane], high = of.greatest_of[lane]
+    if low == high:
+        of.low[lane], of.high[lane] = INFINITY, -INFINITY
+        return False
+    if not two:
+        ask(of, lane, nominal, bitgen, lane)
+    else:
+        of.low[lane] = low if nominal else -INFINITY
+        of.high[lane] = low if nominal else between(low, high)
+    return True
+
+
+cdef bint spread(Node* of, const double* y, const int* members) noexcept nogil:
     """Fill the distances of members from their mean, or codes and counts; return if they differ.
 
     O(n + R).
     """
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, n = of.n
     cdef double first = y[members[0]], total = 0.0
     cdef bint differ = False
-    for i in range(n_levels):
-        count[i] = 0.0
+    for i in range(of.n_levels):
+        of.count[i] = 0.0
     for i in range(n):
-        away[i] = y[members[i]]
-        differ = differ or away[i] != first
-        total += away[i]
-    if n_levels:
+        of.away[i] = y[members[i]]
+        differ = differ or of.away[i] != first
+        total += of.away[i]
+    if of.n_levels:
         for i in range(n):
-            count[<Py_ssize_t> away[i]] += 1.0
+            of.code[i] = <int> of.away[i]
+            of.count[of.code[i]] += 1.0
     else:
         total /= n
         for i in range(n):
-            away[i] -= total
+            of.away[i] -= total
     return differ
 
 
+cdef struct Best:
+    # The best question so far, and how many are as good.
+    double gain
+    int feature
+    float low
+    float high
+    Py_ssize_t ties
+
+
 cdef Py_ssize_t part(
-    const double[:, ::1] z, Py_ssize_t f, double t, bint nominal, int[::1] members,
-    Py_ssize_t start, Py_ssize_t n,
+    const Node* of, const Best* by, const double* x, const int* donors, int* members, int* room
 ) noexcept nogil:
-    """Put the members that go left before the others; return how many. O(n)."""
-    cdef Py_ssize_t i = start, j = start + n - 1
-    cdef int held
-    while i <= j:
-        if goes_left(z[f, members[i]], t, nominal):
-            i += 1
-        else:
-            held = members[i]
-            members[i] = members[j]
-            members[j] = held
-            j -= 1
-    return i - start
+    """Put the members that say yes before the others, each in order; return how many. O(n).
+
+    x : the column that they are asked about;  room : (n,) scratch
+    """
+    cdef Py_ssize_t i, n_left = 0, n_right = 0
+    cdef double low = by.low, high = by.high
+    cdef bint yes
+    cdef int here
+    for i in range(of.n):  # without a branch, which would be guessed wrong half the time
+        here = members[i]
+        yes = (x[donors[here]] >= low) & (x[donors[here]] <= high)
+        members[n_left] = room[n_right] = here
+        n_left += yes
+        n_right += not yes
+    for i in range(n_right):
+        members[n_left + i] = room[i]
+    return n_left
+
+
+cdef inline void compare(
+    Best* best, const Node* of, double gain, int feature, Py_ssize_t lane, bitgen_t* bitgen
+) noexcept nogil:
+    """Keep a question if it is better, at random one of those that are as good. O(1)."""
+    if gain < best.gain or gain < 0.0:
+        return
+    best.ties = best.ties + 1 if gain == best.gain else 1
+    if best.ties == 1 or below(bitgen.next_uint64(bitgen.state), best.ties) == 0:
+        best.gain, best.feature = gain, feature
+        best.low, best.high = of.low[lane], of.high[lane]
+
+
+cdef bint insist(
+    Best* best, const Node* of, int feature, bint nominal, Py_ssize_t lane, Py_ssize_t each,
+    Py_ssize_t fit, bitgen_t* bitgen,
+) noexcept nogil:
+    """Ask about the column of a lane again, until thresholds are enough; return if one is fit.
+
+    fit : of the one that was asked before. ASKED at a time, in the first lanes. O(n).
+    """
+    cdef Py_ssize_t unfit = 1 - fit, q, some
+    cdef double found
+    while fit < each and unfit < PATIENCE:
+        some = min(each - fit + PATIENCE - unfit - 1, ASKED)
+        for q in range(ASKED):
+            if q < some:
+                ask(of, lane, nominal, bitgen, q)
+            else:
+                of.low[q], of.high[q] = INFINITY, -INFINITY
+        answer_of_one(of, lane)
+        for q in range(some):
+            if fit == each or unfit == PATIENCE:
+                break
+            found = gain(of, q)
+            fit += found >= 0.0
+            unfit += found < 0.0
+            compare(best, of, found, feature, q, bitgen)
+    return fit > 0
+
+
+cdef inline void answer_all(const Node* of) noexcept nogil:
+    """Answer the questions of all lanes. O(n width)."""
+    cdef Py_ssize_t k
+    for k in range(of.width // ASKED):
+        answer(of, k * ASKED)
+
+
+cdef void search(
+    Best* best, const Node* of, Pool* may, const double[:, ::1] z, const int* donors,
+    const int* members, float* x, bitgen_t* bitgen,
+) noexcept nogil:
+    """Find the best of the questions of a node, about columns at random until enough are fit.
+
+    x : as `of.x`, whose lanes are filled here unless columns have one each. O(n tries each).
+    """
+    cdef Py_ssize_t P = may.size, first, last = 0, asked = 0, i, k, lane
+    cdef int f
+    cdef double found
+    while last < P and asked < may.tries:
+        first, last = last, min(P, last + may.tries - asked)
+        for k in range(first, last):
+            if P > may.tries:
+                i = k + below(bitgen.next_uint64(bitgen.state), P - k)
+                may.order[i], may.order[k] = may.order[k], may.order[i]
+            if not may.by_rows:
+                f = may.column[may.order[k]]
+                for i in range(of.n):
+                    x[i * of.width + k - first] = <float> z[f, donors[members[i]]]
+        for k in range(of.width // ASKED):
+            look(of, k * ASKED)
+        for k in range(first, last):
+            i, lane = may.order[k], may.order[k] if may.by_rows else k - first
+            f = may.column[i]
+            may.fit[lane] = ask_once(of, lane, may.nominal[f], may.two[i], bitgen) - 1
+        answer_all(of)
+        for k in range(first, last):
+            lane = may.order[k] if may.by_rows else k - first
+            if may.fit[lane] != ALIKE:
+                found = gain(of, lane)
+                may.fit[lane] = found >= 0.0
+                compare(best, of, found, may.column[may.order[k]], lane, bitgen)
+        for k in range(first, last):
+            i, lane = may.order[k], may.order[k] if may.by_rows else k - first
+            if may.fit[lane] != ALIKE and may.two[i]:
+                asked += may.fit[lane]
+            elif may.fit[lane] != ALIKE:
+                f = may.column[i]
+                asked += insist(
+                    best, of, f, may.nominal[f], lane, may.each, may.fit[lane], bitgen
+                )
 
 
 def grow(
-    const double[:, ::1] z,            # in (D, N)
+    const double[:, ::1] z,            # in (D, N), in single precision
     const unsigned char[::1] nominal,  # in (D,) 1 = levels without an order
     int n_levels,                      # of the column, if its levels have no order, else 0
-    const double[::1] y,               # in (N,) what its trees forecast
+    const double[::1] y,               # in (n,) what its trees forecast
     const int[::1] donors,             # in (n,) rows in which it is observed
     uint64_t seed,
     Py_ssize_t left_out,               # trees that a row is left out of
@@ -223,36 +393,62 @@ def grow(
     float[::1] threshold,              # out
     int[::1] child,                    # out
     int[::1] members,                  # out, T n at most
-    int[::1] pool,                     # in-out (P,) columns that may be asked about, in any order
-    double[::1] away,                  # scratch (n,)
-    double[::1] count,                 # scratch (2 n_levels + 1,)
+    const int[::1] pool,               # in (P,) columns that may be asked about
     const int[::1] unit,               # in (N,) rows of one are left out of trees together, or (0,)
 ):
     """Grow T trees of a column; return how many nodes and members they have.
 
-    Nodes are visited in order, each a leaf until it is split. O(T tries each n log n).
+    Nodes are visited in order, each a leaf until it is split. All columns of a node are asked
+    together: donors stand by rows, one lane for each column that may be asked about. Where these
+    are too many, those that a node asks about are put so. O(T tries each n log n + n P).
     """
-    cdef Py_ssize_t T = root.shape[0], P = pool.shape[0], t, i, j, node, start, n, f, asked, left
-    cdef Py_ssize_t n_nodes = 0, n_members = 0, fit, unfit
-    cdef bint alone = unit.shape[0] == 0
-    cdef int best, held
-    cdef float at = 0.0, best_at = 0.0
-    cdef double gain, best_gain
-    cdef const double* x
-    cdef const int* here
-    cdef double* counts = &count[0]
+    cdef Py_ssize_t T = root.shape[0], P = pool.shape[0], N = donors.shape[0]
+    cdef Py_ssize_t t, i, k, node, start, n, left, n_nodes = 0, n_members = 0
+    cdef bint alone = unit.shape[0] == 0, by_rows = P <= BY_ROWS
+    cdef Py_ssize_t lanes = (max(P if by_rows else min(P, tries), 1) + ASKED - 1) // ASKED * ASKED
+    cdef Best best
+    cdef Node of
+    cdef Pool may
+    cdef float[::1] room = np.zeros(N * lanes + LINE, dtype=np.float32)
+    cdef float[:, ::1] question = np.empty((4, lanes), dtype=np.float32)
+    cdef double[:, ::1] told = np.empty((3, max(N, lanes, n_levels)))
+    cdef int[:, ::1] codes = np.empty((2, N), dtype=np.intc), of_lanes = np.empty(
+        (max(n_levels, 1) + 2, lanes), dtype=np.intc
+    )
+    cdef int[::1] order = np.arange(P, dtype=np.intc)
+    cdef unsigned char[::1] two = np.zeros(P, dtype=np.uint8)
+    cdef float* x = &room[0]
+    cdef int* here
     cdef bitgen_t* bitgen = bitgen_of(rng)
+    if P == 0:  # nothing to ask about, and no first column
+        pool = order = np.zeros(1, dtype=np.intc)
+        two = np.zeros(1, dtype=np.uint8)
+    while <size_t> x % (LINE * sizeof(float)):  # a row of lanes is a line of memory
+        x += 1
+    of.x, of.width, of.least, of.n_levels = x, lanes, least, n_levels
+    of.away, of.left, of.count, of.code = &told[0, 0], &told[1, 0], &told[2, 0], &codes[0, 0]
+    of.least_of, of.greatest_of = &question[0, 0], &question[1, 0]
+    of.low, of.high = &question[2, 0], &question[3, 0]
+    of.n_left, of.at_level = &of_lanes[1, 0], &of_lanes[2, 0]
+    may.size, may.tries, may.each, may.by_rows = P, tries, each, by_rows
+    may.column, may.nominal, may.order = &pool[0], &nominal[0], &order[0]
+    may.two, may.fit = &two[0], &of_lanes[0, 0]
     with rng.bit_generator.lock, nogil:
+        if by_rows:
+            for k in range(P):
+                for i in range(N):
+                    x[i * lanes + k] = <float> z[pool[k], donors[i]]
+                two[k] = has_two(x + k, lanes, N)
         for t in range(T):
             root[t] = <int> n_nodes
             start = n_members
-            for i in range(donors.shape[0]):
+            for i in range(N):
                 if sees(seed, donors[i] if alone else unit[donors[i]], t, T, left_out):
-                    members[n_members] = donors[i]
+                    members[n_members] = <int> i
                     n_members += 1
             if n_members == start:  # few donors may all be left out
-                for i in range(donors.shape[0]):
-                    members[n_members] = donors[i]
+                for i in range(N):
+                    members[n_members] = <int> i
                     n_members += 1
             node = n_nodes
             n_nodes += 1
@@ -260,44 +456,22 @@ def grow(
             threshold[node] = <float> (n_members - start)
             while node < n_nodes:
                 start, n = child[node], <Py_ssize_t> threshold[node]
-                best, best_gain, asked = -1, -1.0, 0
                 here = &members[start]
-                if n >= 2 * least and spread(&y[0], here, n, n_levels, &away[0], counts):
-                    for i in range(P):
-                        if asked == tries:
-                            break
-                        j = i + below(bitgen.next_uint64(bitgen.state), P - i)
-                        held = pool[j]
-                        pool[j] = pool[i]
-                        pool[i] = held
-                        f, x, fit, unfit = held, &z[held, 0], 0, 0
-                        while fit < each and unfit < PATIENCE:
-                            if not ask(x, here, n, nominal[f], bitgen, &at):
-                                break
-                            if n_levels:
-                                gain = gain_of_levels(
-                                    x, here, n, at, nominal[f], &away[0], least, n_levels, counts
-                                )
-                            else:
-                                gain = gain_of_numbers(
-                                    x, here, n, at, nominal[f], &away[0], least
-                                )
-                            if gain >= 0.0:
-                                fit += 1
-                            else:
-                                unfit += 1
-                            if gain > best_gain:
-                                best, best_gain, best_at = held, gain, at
-                        if fit:
-                            asked += 1
-                if best >= 0:
-                    left = part(z, best, best_at, nominal[best], members, start, n)
-                    feature[node], threshold[node], child[node] = best, best_at, <int> n_nodes
+                of.n, of.rows = n, here if by_rows else NULL
+                best.feature, best.gain, best.ties = -1, -1.0, 0
+                if n >= 2 * least and spread(&of, &y[0], here):
+                    search(&best, &of, &may, z, &donors[0], here, x, bitgen)
+                if best.feature >= 0:
+                    left = part(&of, &best, &z[best.feature, 0], &donors[0], here, &codes[1, 0])
+                    feature[node], threshold[node] = best.feature, best.high
+                    child[node] = <int> n_nodes
                     for i in range(2):
                         feature[n_nodes], child[n_nodes] = -1, <int> (start + i * left)
                         threshold[n_nodes] = <float> (n - left if i else left)
                         n_nodes += 1
                 node += 1
+        for i in range(n_members):
+            members[i] = donors[members[i]]
     return n_nodes, n_members
 
 

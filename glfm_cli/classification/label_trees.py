@@ -65,7 +65,7 @@ class LabelTrees:
         members : the fits of experts that predict together
         """
         n, P = x.shape
-        z = np.vstack([np.ascontiguousarray(x.T), code])
+        z = _cells(x, code)
         seen, least = np.ones(z.shape, dtype=np.uint8), np.full(P + 1, LEAST, dtype=np.int64)
         how = ForestConfig(questions=max(round(P**0.5), 1), thresholds=THRESHOLDS)
         kinds = _kinds(P, n_levels)
@@ -99,11 +99,16 @@ class LabelTrees:
 def _forecasts(trees: Trees, code: Array, n_levels: int, x: Array, own: Array) -> Array:
     """Return probabilities (n, R); `own` (n,) is the row of the fit that each is, or -1."""
     P = x.shape[1]
-    z = np.vstack([np.ascontiguousarray(x.T), np.zeros(len(x))])
+    z = _cells(x, np.zeros(len(x)))
     kinds, donors = _kinds(P, n_levels), code.astype(np.float64)
     found = law(z, np.arange(len(x)), own, donors, kinds, P, trees, 0, PRIOR)
     assert isinstance(found, Probabilities)
     return found.p
+
+
+def _cells(x: Array, code: Array) -> Array:
+    """Return features, in single precision as trees ask about them, and labels (P + 1, n)."""
+    return np.vstack([np.ascontiguousarray(x.T, dtype=np.float32), code], dtype=np.float64)
 
 
 def _kinds(n_features: int, n_levels: int) -> Kinds:

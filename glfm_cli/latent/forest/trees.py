@@ -186,15 +186,13 @@ def grow(
         threshold = np.empty(most, dtype=np.float32)
         members = np.empty(T * donors.size, dtype=np.int32)
         n, m = _forest.grow(
-            *(z, kinds.nominal, n_levels, y, donors, int(seed[k]), left_out),
+            *(z, kinds.nominal, n_levels, y[donors], donors, int(seed[k]), left_out),
             *(config.questions, config.thresholds, fewest, rng, root[k, :T]),
             feature,
             threshold,
             child,
             members,
             others,
-            np.empty(donors.size),
-            np.empty(2 * n_levels + 1),
             units_of(units, d),
         )
         if left_out and not kinds.levels[d]:
