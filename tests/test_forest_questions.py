@@ -108,15 +108,17 @@ def test_a_node_asks_about_so_many_columns_that_have_a_question(columns: int) ->
 
 @pytest.mark.parametrize("columns", [1, MANY])
 @pytest.mark.parametrize("levels", [0, 3])
-@pytest.mark.parametrize("nominal", [0, 1])
-def test_thresholds_are_tried_until_one_is_fit(columns: int, levels: int, nominal: int) -> None:
+@pytest.mark.parametrize(("nominal", "each"), [(0, 1), (1, 1), (0, 10)])
+def test_eight_thresholds_are_tried_until_one_is_fit(
+    columns: int, levels: int, nominal: int, each: int
+) -> None:
     z = np.tile(np.arange(40.0), (columns, 1))
     z[:, 20:] = 100.0 if nominal else np.arange(20, 40)
     z[1:] = 0.0
     least = 19 if nominal else 17
     once = 0.5 if nominal else between(np.arange(40), least)  # a threshold is fit
     found = roots(z, np.arange(40.0) % 3, levels, np.full(columns, nominal, np.uint8),
-                  trees=4000, least=least)  # fmt: skip
+                  trees=4000, each=each, least=least)  # fmt: skip
     share = 1.0 - (1.0 - once) ** 8
     assert abs(np.mean(found.feature == 0) - share) < 4.0 * np.sqrt(share * (1 - share) / 4000)
 
