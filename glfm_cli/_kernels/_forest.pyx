@@ -135,15 +135,16 @@ cdef double gain(const Node* of, Py_ssize_t lane) noexcept nogil:
     return left / n_left + right / (n - n_left)
 
 
-cdef bint has_two(const float* x, Py_ssize_t ld, Py_ssize_t n) noexcept nogil:
-    """Return whether numbers, ld apart, are no more than two. O(n)."""
-    cdef float first = x[0], second = first
+cdef bint has_two(const double* x, const int* donors, Py_ssize_t n) noexcept nogil:
+    """Return whether donors have no more than two values. O(n)."""
+    cdef double first = x[donors[0]], second = first, here
     cdef Py_ssize_t i
     for i in range(1, n):
-        if x[i * ld] != first and x[i * ld] != second:
+        here = x[donors[i]]
+        if here != first and here != second:
             if second != first:
                 return False
-            second = x[i * ld]
+            second = here
     return True
 
 
@@ -435,10 +436,11 @@ def grow(
     may.two, may.fit = &two[0], &of_lanes[0, 0]
     with rng.bit_generator.lock, nogil:
         if by_rows:
-            for k in range(P):
-                for i in range(N):
+            for i in range(N):
+                for k in range(P):
                     x[i * lanes + k] = <float> z[pool[k], donors[i]]
-                two[k] = has_two(x + k, lanes, N)
+            for k in range(P):
+                two[k] = has_two(&z[pool[k], 0], &donors[0], N)
         for t in range(T):
             root[t] = <int> n_nodes
             start = n_members
