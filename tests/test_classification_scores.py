@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from glfm_cli.classification.baselines import fill
 from glfm_cli.classification.scores import all_scores
 
 
@@ -31,3 +32,20 @@ def test_a_label_that_is_always_told_apart_has_an_area_of_one() -> None:
     p = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
     assert all_scores(np.array([0.0, 0.0, 1.0]), p)["auc"] == 1.0
     assert np.isnan(all_scores(np.zeros(3), p)["auc"])
+
+
+@pytest.mark.parametrize("lacks", ["both", "new rows", "neither"])
+def test_features_are_filled_as_by_the_defaults_of_scikit_learn(lacks: str) -> None:
+    pytest.importorskip("sklearn.experimental.enable_iterative_imputer")
+    from sklearn.impute import IterativeImputer
+
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((120, 3)) @ rng.standard_normal((3, 5))
+    x += 0.3 * rng.standard_normal(x.shape)
+    x[:90, 0][rng.random(90) < 0.3 * (lacks == "both")] = np.nan
+    x[90:, 0][rng.random(30) < 0.3 * (lacks == "both")] = np.nan
+    x[100, 3] = np.nan if lacks == "new rows" else x[100, 3]
+    usual = IterativeImputer(random_state=2)
+    expected = usual.fit_transform(x[:90]), usual.transform(x[90:])
+    for found, want in zip(fill(x[:90], x[90:], True, 2), expected, strict=True):
+        np.testing.assert_array_equal(found, want)

@@ -81,8 +81,11 @@ def fill(at: Array, there: Array, conditional: bool, seed: int) -> tuple[Array, 
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
+    # Regressions of columns that no row lacks would go unused.
+    complete = ~np.isnan(at).any(axis=0)
+    skip = not np.isnan(there[:, complete]).any()
     with warnings.catch_warnings():
         # Ten rounds are its default, and what its users get, converged or not.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        imputer = IterativeImputer(random_state=seed)
+        imputer = IterativeImputer(random_state=seed, skip_complete=skip)
         return imputer.fit_transform(at), imputer.transform(there)
