@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from glfm_cli._kernels._predictive import pick_columns
+from glfm_cli._kernels._predictive import mixture_quantiles, pick_columns
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference import predictive, scoring
 from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
@@ -171,6 +171,17 @@ def test_bounds_without_any_mass_give_the_nearest_end(seed: int) -> None:
     np.testing.assert_allclose(found.mean, [0.0, 50.0])
     np.testing.assert_allclose(found.quantiles, [[0.0] * 3, [50.0] * 3])
     np.testing.assert_array_equal(found.sd, 0.0)
+
+
+@pytest.mark.parametrize("lower", [-np.inf, 0.5, 90.0])
+def test_quantiles_that_are_left_out_leave_the_others(lower: float) -> None:
+    mean, sd = np.array([[0.0, 2.0], [1.0, 1.5]]), np.array([[1.0, 0.3], [0.2, 2.0]])
+    weight, p = np.full((2, 2), 0.5), np.array([[0.1, 0.5, 0.9]] * 2)
+    every, some = np.empty(p.shape), np.empty(p.shape)
+    mixture_quantiles(mean, sd, weight, p, lower, np.inf, every)
+    p[0, 0] = p[1, 2] = np.nan
+    mixture_quantiles(mean, sd, weight, p, lower, np.inf, some)
+    np.testing.assert_array_equal(some, np.where(np.isnan(p), np.nan, every))
 
 
 @pytest.mark.parametrize("kind", ["categorical", "ordinal"])

@@ -58,7 +58,7 @@ def mixture_quantiles(
     const double[:, ::1] mean,    # in (n, T)
     const double[:, ::1] sd,      # in (n, T), > 0
     const double[:, ::1] weight,  # in (n, T), rows sum to 1
-    const double[:, ::1] p,       # in (n, Q), each in (0, 1)
+    const double[:, ::1] p,       # in (n, Q), each in (0, 1), or NaN, whose quantile is NaN
     double lower, double upper,   # the mixture is truncated to [lower, upper]
     double[:, ::1] out,           # out (n, Q)
 ):
@@ -84,7 +84,9 @@ def mixture_quantiles(
                 high = min(high, upper)
             for j in range(p.shape[1]):
                 target = below + p[n, j] * (above - below)
-                if not low < high or not below < above:
+                if target != target:
+                    out[n, j] = NAN
+                elif not low < high or not below < above:
                     # no mass between the bounds: the bound nearest to the mixture
                     out[n, j] = min(max(centre, lower), upper)
                 else:

@@ -363,9 +363,10 @@ class TwoPartAverage:
         below = (1.0 - p) * self.rest.below(float(self.link.upper_end(np.array(self.link.at))))
         wanted = np.array(at) - np.zeros((p.size, 1))
         aside = wanted - np.clip(wanted - below[:, None], 0.0, p[:, None])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found = self.rest.quantiles(np.nan_to_num(aside / (1.0 - p)[:, None], nan=0.5))
         inside = (wanted > below[:, None]) & (wanted <= (below + p)[:, None])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rest = np.nan_to_num(aside / (1.0 - p)[:, None], nan=0.5)
+        found = self.rest.quantiles(np.where(inside, np.nan, rest))
         total = p * self.link.at + (1.0 - p) * mean
         spread = p * (self.link.at - total) ** 2 + (1.0 - p) * (sd**2 + (mean - total) ** 2)
         return Summary(total, np.sqrt(spread), np.where(inside, self.link.at, found), None)
