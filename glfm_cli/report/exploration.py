@@ -367,10 +367,8 @@ def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
         parts.folded(
             "Pseudo-observations of numeric columns, and the density fitted to them",
             [
-                parts.figure(
-                    plots.embedded(plots.plot_fit(found), "png"),
-                    "Histograms and fitted densities",
-                    broad=True,
+                _figure(
+                    drawn, "fit", partial(plots.plot_fit, found), "Histograms and fitted densities"
                 )
             ],
         ),
