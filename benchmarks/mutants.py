@@ -2094,6 +2094,12 @@ MUTANTS = {
         "n_it * (n_it - 1) / 2",
         "tests/test_classification_scores.py",
     ),
+    "noise of a ridge regression as if it had no coefficients": Mutant(
+        "classification/bayesian_ridge.py",
+        "(y.size - used + 2.0 * VAGUE)",
+        "(y.size + 2.0 * VAGUE)",
+        "tests/test_classification_scores.py",
+    ),
     "levels hidden three times as unevenly": Mutant(
         "evaluation/masks.py", "PULL_SD / STRENGTH * rng", "PULL_SD * rng", MASKS
     ),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from glfm_cli.classification.baselines import fill
+from glfm_cli.classification.bayesian_ridge import BayesianRidge
 from glfm_cli.classification.scores import all_scores
 
 
@@ -48,4 +49,16 @@ def test_features_are_filled_as_by_the_defaults_of_scikit_learn(lacks: str) -> N
     usual = IterativeImputer(random_state=2)
     expected = usual.fit_transform(x[:90]), usual.transform(x[90:])
     for found, want in zip(fill(x[:90], x[90:], True, 2), expected, strict=True):
-        np.testing.assert_array_equal(found, want)
+        np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("n", [6, 60])
+def test_a_ridge_regression_is_that_of_scikit_learn(n: int) -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(n)
+    x = 2.0 + rng.standard_normal((n, 8))
+    x[:, 7] = x[:, 0] - x[:, 1]
+    y = x[:, 0] - 0.5 * x[:, 2] + 4.0 + rng.standard_normal(n)
+    ours, theirs = (one.fit(x, y) for one in (BayesianRidge(), linear.BayesianRidge()))
+    found, want = (one.predict(x + 1.0) for one in (ours, theirs))
+    np.testing.assert_allclose(found, want, rtol=1e-9)

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.classification.bayesian_ridge import BayesianRidge
 from glfm_cli.classification.features import LatentColumn, is_constant
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.links import LinkConfig
@@ -87,5 +88,5 @@ def fill(at: Array, there: Array, conditional: bool, seed: int) -> tuple[Array, 
     with warnings.catch_warnings():
         # Ten rounds are its default, and what its users get, converged or not.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        imputer = IterativeImputer(random_state=seed, skip_complete=skip)
+        imputer = IterativeImputer(BayesianRidge(), random_state=seed, skip_complete=skip)
         return imputer.fit_transform(at), imputer.transform(there)
