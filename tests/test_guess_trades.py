@@ -133,10 +133,14 @@ def test_durations_that_are_not_read_are_no_categories() -> None:
     reason = guessed("delay", signed)[1]
     assert reason == "ignored: durations, some below zero; write them as numbers"
     assert guessed("delay", [one.lstrip("-") for one in signed])[0].moment == "duration"
-    for form in ("{}h {}min", "{} hrs {} minutes", "PT{}H{}M", "{}h{:02d}"):
+    for form in ("{} min {} s", "PT{}H{}M"):
         column, reason = guessed("stay", [form.format(m // 60, m % 60) for m in minutes if m > 0])
         assert (column.role, reason[:25]) == (Role.IGNORE, "ignored: durations, such "), form
+    for form in ("{}h {}min", "{} hrs {} minutes", "{}h{:02d}"):
+        spelled = [form.format(m // 60, m % 60) for m in minutes if m > 0]
+        assert guessed("stay", [*spelled, "2h", "3h"])[0].moment == "duration", form
     assert guessed("well", [f"{k}h{k % 7}" for k in range(20)] * 5)[0].levels
+    assert guessed("wall", [f"{k} m" for k in range(20)] * 5)[0].unit == "m"
 
 
 def test_a_minus_of_print_is_one() -> None:

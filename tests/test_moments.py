@@ -78,6 +78,27 @@ def test_durations_are_read_as_they_are_written(k: int, seconds: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cells", "more"),
+    [
+        (["1h 45min", "2h", "50min"], {0: "0min", 125: "2h 5min"}),
+        (["1h 45min", "2h 0min", "0h 5min"], {60: "1h 0min"}),
+        (["2 hours 5 minutes", "1 hour 1 minute"], {59: "59 minutes", 120: "2 hours"}),
+        (["1h05", "2h30"], {60: "1h00", 9: "0h09"}),
+        (["2 Std. 5 Min.", "50 Min."], {60: "1 Std."}),
+    ],
+)
+def test_durations_in_words_are_written_as_they_are_read(
+    cells: list[str], more: dict[int, str]
+) -> None:
+    moments = Moments("duration")
+    style = moments.style(cells)
+    assert [style.write(round(moments.number(one) or 0)) for one in cells] == cells
+    assert {k: style.write(k) for k in more} == more
+    assert [moments.number(text) for text in more.values()] == list(more)
+    assert moments.number("1h5") is moments.number("5") is moments.number("") is None
+
+
+@pytest.mark.parametrize(
     ("form", "cell"),
     [
         (None, str),

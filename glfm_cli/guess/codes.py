@@ -140,7 +140,7 @@ _NAMED_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 _PART_OF_DATE = (
     rf"(?i)^\s*(?:\d{{4}}(?:-(?:\d\d|{_GONE}))?(?:-{_GONE})?"
     rf"|(?:{_GONE}[-/. ]?)?(?:{_GONE}|{_NAMED_MONTH})[-/. ]?\d{{4}}"
-    rf"|{_GONE}[-/.]\d\d[-/.]\d{{4}})\s*$"
+    rf"|{_GONE}[-/.]\d\d[-/.]\d{{4}}|(?:0?[1-9]|1[0-2])[-/]\d{{4}})\s*$"
 )
 MOST_IN_PART = 1 / 3  # of the dates of a column
 

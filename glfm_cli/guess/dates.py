@@ -25,7 +25,7 @@ _MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[ap]\.?m\.?)?\s*(?:z|utc|[+-]\d{2}:?\d{2})?"
 _DAY = (
     r"(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?"
-    r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})"
+    r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})|(?:0?[1-9]|1[0-2])[-/](?:19|20)\d{2}"
     rf"|\d{{1,2}}[ -]?{_MONTH}[ ,.-]*(?:\d{{4}}|\d{{2}})"
     rf"|{_MONTH}\.? ?\d{{1,2}},? +\d{{4}}"
     rf"|{_MONTH}[ .-]+\d{{4}}"
@@ -40,9 +40,8 @@ _ZONED = re.compile(
     r"(?P<end>(?:[.,]\d+)?\s?(?:Z|UTC|[+-]\d\d:?\d\d)?)"
 )
 _SIGNED = rf"^\s*[+{MINUS}]?\d+:\d\d(?::\d\d)?\s*$"
-_IN_WORDS = (  # 2h 20min, 45 min 10 s, PT2H20M
-    r"(?i)^\s*(?:\d+ ?(?:h|hrs?|hours?|std\.?) ?(?:[0-5]\d|\d+ ?(?:m|mins?|minutes?))"
-    r"|\d+ ?(?:m|mins?|minutes?) ?\d+ ?(?:s|secs?|seconds?)"
+_IN_WORDS = (  # 45 min 10 s, PT2H20M
+    r"(?i)^\s*(?:\d+ ?(?:m|mins?|minutes?) ?\d+ ?(?:s|secs?|seconds?)"
     r"|-?P(?:\d+D)?T(?:\d+H)?(?:\d+M)?(?:[\d.]+S)?)\s*$"
 )
 _IN_YEARS = (  # 2y 3m, 1 year 6 months, 18 months
@@ -56,7 +55,7 @@ _DAYS = (
     "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y",
     "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y",
     "%d%b%Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y", "%b %Y", "%B %Y", "%b-%Y", "%Y-%m",
-    "%Ym%m", "%Y/%m", "%m/%Y", "%Y%m%d", "%Y-%m-%d", "%Y年%m月%d日",
+    "%Ym%m", "%Y/%m", "%m/%Y", "%m-%Y", "%Y%m%d", "%Y-%m-%d", "%Y年%m月%d日",
 )  # fmt: skip
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", "T%H:%M")
 _WEEKS = ("%G-W%V", "%GW%V")  # with a capital W: 2019w5 of Stata is no week of ISO 8601
@@ -101,7 +100,11 @@ def judge_dates(column: Profile) -> Verdict | None:
         return None
     if column.kind is Kind.TEXT and (why := _durations_unread(column)):
         return ignore(column.name, why)
-    if column.kind is not Kind.TEXT or not column.matches(DATE).all():
+    if column.kind is not Kind.TEXT:
+        return None
+    if _spells_durations(column):
+        return _duration(column)
+    if not column.matches(DATE).all():
         return None
     texts = column.words()
     durations = Moments("duration")
@@ -119,6 +122,13 @@ def judge_dates(column: Profile) -> Verdict | None:
     if form.endswith("%z"):
         note = " with several offsets, as in UTC"
     return _date(column, None if form == ISO else form, f"dates{note}")
+
+
+def _spells_durations(column: Profile) -> bool:
+    """Return whether all texts are durations such as 1h 45min, some of hours and minutes."""
+    if column.n_distinct < LEAST_DURATIONS or not column.matches(r"(?i)\d ?[hs].*\d").any():
+        return False
+    return all(Moments("duration").number(text) is not None for text in column.words())
 
 
 def _durations_unread(column: Profile) -> str:

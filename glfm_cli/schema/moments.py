@@ -29,6 +29,11 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:(?P<between>[T ])\d\d:\d\d(?P<seconds>:\d\
 _SERIAL = re.compile(r"\d{1,7}(?:\.\d+)?")
 _SECONDS = re.compile(r"-?\d{1,12}(?:\.0*)?")
 _DURATION = re.compile(r"(\d{1,6}):([0-5]\d)(?::([0-5]\d))?")
+_SPELLED = re.compile(  # 1h 45min, 2 hours, 50 m, 1h05
+    r"(?=\d+ ?[a-z])(?:(?P<hours>\d{1,6})(?P<h> ?(?:h|hrs?|hours?|std\.?)))?(?P<between> ?)"
+    r"(?:(?P<minutes>\d{1,6})(?P<m> ?(?:m|mins?\.?|minutes?))|(?P<bare>[0-5]\d))?",
+    re.IGNORECASE,
+)
 _PADDED = {"%d": "day", "%m": "month", "%H": "hour"}
 _NAMED = re.compile("%[aAbBp]")
 _FINER = (("%S", DAY), ("%M", 1440), ("%H", 24), ("%I", 24))  # steps a day, by the directive
@@ -60,8 +65,10 @@ class Moments:
     def number(self, text: str) -> float | None:
         """Return the number that a cell is, None if it is none of this form."""
         if self.kind == "duration":
-            found = _DURATION.fullmatch(text)
-            return found and int(found[1]) * 60.0 + int(found[2]) + int(found[3] or 0) / 60.0
+            if found := _DURATION.fullmatch(text):
+                return int(found[1]) * 60.0 + int(found[2]) + int(found[3] or 0) / 60.0
+            found = _SPELLED.fullmatch(text)
+            return found and float(sum(_spelled(found)))
         if self.format == EXCEL:
             return float(text) - EXCEL_EPOCH if _SERIAL.fullmatch(text) else None
         if self.format == UNIX:
@@ -91,6 +98,8 @@ class Moments:
         cells = list(texts)
         if self.kind == "duration":
             found = [match for match in map(_DURATION.fullmatch, cells) if match]
+            if len(found) < len(cells):
+                return MomentStyle(_spelling(cells), steps=1, width=1)
             seconds = any(match[3] for match in found)
             zeros = any(match[1].startswith("0") and len(match[1]) > 1 for match in found)
             width = min(len(match[1]) for match in found) if zeros else 1
@@ -130,7 +139,8 @@ class Moments:
 class MomentStyle:
     """How the dates or durations of a column are written.
 
-    form : a format of strptime, `excel`, `unix` or "duration"
+    form : a format of strptime, `excel`, `unix`, "duration", or how hours and minutes are spelled:
+        both, hours alone and minutes alone, such as %hh %mmin|%hh|%mmin
     steps : how many steps of its resolution a day, or of a duration a minute, has
     width : digits that days, weeks, months and hours have at least
     letters : of names of months and days, and of AM and PM
@@ -145,6 +155,8 @@ class MomentStyle:
 
     def write(self, k: int) -> str:
         """Return the cell of a date or duration that is k steps."""
+        if "%h" in self.form:
+            return _spell(self.form, *divmod(k, 60))
         if self.form == "duration":
             minutes, seconds = divmod(k, self.steps)
             text = f"{minutes // 60:0{self.width}d}:{minutes % 60:02d}"
@@ -174,6 +186,39 @@ class MomentStyle:
 def steps_of(form: str) -> int:
     """Return how many steps of a format's resolution a day has."""
     return next((steps for directive, steps in _FINER if directive in form), 1)
+
+
+def _spelled(found: re.Match[str]) -> tuple[int, int]:
+    """Return the minutes of the hours, and the others, of a duration in words."""
+    return 60 * int(found["hours"] or 0), int(found["minutes"] or found["bare"] or 0)
+
+
+def _spelling(cells: Iterable[str]) -> str:
+    """Return how most of the durations that are in words spell hours and minutes."""
+    found = [one for one in map(_SPELLED.fullmatch, cells) if one]
+    padded = any(re.match("0.", one["minutes"] or one["bare"] or "") for one in found)
+    m = "%M" if padded else "%m"
+    both = [one for one in found if one["h"] and (one["minutes"] or one["bare"])]
+    kinds = Counter((f"%h{one['h']}", one["between"], f"{m}{one['m'] or ''}") for one in both)
+    hours = Counter(f"%h{one['h']}" for one in found if one not in both and one["h"])
+    minutes = Counter(f"{m}{one['m']}" for one in found if one not in both and not one["h"])
+    alone = [count.most_common(1)[0][0] if count else "" for count in (hours, minutes)]
+    of = kinds.most_common(1)[0][0] if kinds else (alone[0] or "%hh", " ", alone[1] or f"{m}min")
+    whole = "".join(of)
+    zeros = [of[2] == m or any(_spelled(one)[k] == 0 for one in both) for k in (1, 0)]
+    ends = [whole if zero else of[2 * k] for k, zero in enumerate(zeros)]  # 2h 0min, or 2h
+    return "|".join((whole, alone[0] or ends[0], alone[1] or ends[1]))
+
+
+def _spell(form: str, hours: int, minutes: int) -> str:
+    """Return hours and minutes as `form` spells them, the unit of a single one without its s."""
+    whole, no_minutes, no_hours = form.split("|")
+    text = whole if hours and minutes else no_minutes if hours else no_hours
+    for letter, number in (("h", hours), ("m", minutes)):
+        if number == 1:
+            text = re.sub(rf"(%{letter} ?[a-z]{{2,}})s\b", r"\1", text, flags=re.IGNORECASE)
+        text = text.replace(f"%{letter}", str(number))
+    return text.replace("%M", f"{minutes:02d}")
 
 
 def _by_month(form: str, text: str) -> tuple[str, str]:

@@ -198,3 +198,23 @@ def test_large_whole_numbers_beside_decimal_commas_are_completed_whole(desk, zer
     for written in completed:
         assert written.isdigit()
         assert 0.1 < float(written) / 10 ** (zeros + 2) < 10
+
+
+def test_runtimes_and_months_are_completed_as_they_are_written(desk, here: Callable) -> None:
+    rng = np.random.default_rng(3)
+    minutes = rng.integers(80, 160, 60).tolist()
+    lines = ["Runtime,Registered,x"]
+    for i, one in enumerate(minutes):
+        runtime = f"{one // 60}h {one % 60}min" if one % 60 else f"{one // 60}h"
+        registered = f"{1 + i % 12:02d}/{2000 + one // 8}"
+        lines.append(f"{'' if i % 7 == 3 else runtime},{registered if i % 9 else ''},{one + i % 5}")
+    text = "\n".join(lines) + "\n"
+    desk.put("films.csv", text)
+    done = here("impute", "films.csv", "--types", "auto", *SHORT)
+    assert done.status == 0, done.stderr
+    assert done.lines("Warning") == []
+    styles = (r"(\dh)?( ?\d+min)?", r"(0[1-9]|1[0-2])/20\d\d", r"\d+")
+    after = csv.reader(done.stdout.splitlines()[1:])
+    for old, new in zip(csv.reader(lines[1:]), after, strict=True):
+        for was, now, style in zip(old, new, styles, strict=True):
+            assert now == was or (not was and now and re.fullmatch(style, now))
