@@ -103,6 +103,8 @@ def test_one_column_in_two_units_is_found() -> None:
     assert formulas(C=celsius, F=fahrenheit) == {"F": "C * 1.8 + 32"}
     assert formulas(F=fahrenheit, C=celsius) == {"C": "(F - 32) / 1.8"}
     assert formulas(C=celsius, K=celsius + 273.15) == {"K": "C + 273.15"}
+    net = np.exp(rng.normal(6.0, 1.0, N)).round(2)  # finer than the tax computed from it
+    assert formulas(net=net, tax=(0.19 * net).round(2)) == {"tax": "net * 0.19"}
     assert formulas(x=kg, y=-kg) == {"y": "x * -1"}
     born = rng.integers(1940, 2005, N).astype(float)
     assert formulas(born=born, age=2023.0 - born) == {"age": "2023 - born"}  # coarse, but exact
@@ -303,6 +305,9 @@ def test_scores_of_items_some_of_them_turned_round_are_found() -> None:
     assert formulas(**own, age=BASE, total=total) == {"total": "m_1 + m_2 + m_3 - m_4r + 5"}
     assert formulas(mean=mean, **own) == {"mean": "(m_1 + m_2 - m_4r - m_5 + 10) / 4"}
     assert formulas(**own, total=a + c + e) == {"total": "m_1 + m_3 + m_5"}
+    turned = {"m_4": d, "m_4r": 5 - d}  # both are there
+    found = formulas(m_1=a, m_2=b, m_3=c, **turned, total=total)
+    assert found == {"total": "m_1 + m_2 + m_3 - m_4 + 5"}
     total[3] += 1
     assert formulas(**own, total=total, other=a + b - 2 * c) == {}
 

@@ -25,13 +25,17 @@ FACTORS = {"date": (1.0, 24.0, 1440.0, 86400.0), "duration": (1.0, 1 / 60, 60.0)
 
 
 class Conversion(NamedTuple):
-    """Column c by column a, both by place: c = factor * a + shift, and how many rows show it."""
+    """Column c by column a, both by place: c = factor * a + shift, and how many rows show it.
+
+    both : whether it holds only as far as both columns are rounded, not of a as it stands
+    """
 
     c: int
     a: int
     factor: str
     shift: str
     n_rows: int
+    both: bool
 
 
 def conversions(X: Values, half: Values) -> Iterator[Conversion]:
@@ -52,8 +56,8 @@ def conversions(X: Values, half: Values) -> Iterator[Conversion]:
             for c, a in (pair[::-1], pair)
             if (one := _conversion(X[known, c], X[known, a], (slack[c], slack[a]), (c, a)))
         ]
-        # The finer column tells the factor best.
-        found.sort(key=lambda one: (rounding[one.c], len(one.factor) + len(one.shift)))
+        # What was computed from the other as it stands; else the finer column tells the factor.
+        found.sort(key=lambda one: (one.both, rounding[one.c], len(one.factor) + len(one.shift)))
         yield from found[:1]
 
 
@@ -85,7 +89,7 @@ def _conversion(
             middle = 0.5 * (rest.min() + rest.max())
             for shift in ("0", *(f"{middle:.{k}g}" for k in DIGITS)):
                 if np.abs(rest - float(shift)).max() <= slack:
-                    return Conversion(*place, factor, shift, c.size)
+                    return Conversion(*place, factor, shift, c.size, slack > size)
     return None
 
 

@@ -60,9 +60,18 @@ def _runs(names: Sequence[str], X: Values) -> Iterator[list[int]]:
         return (stem, x.min(), x.max()) if stem != name else (name, float(d), np.inf)
 
     for _, run in groupby(range(X.shape[1]), kind):
-        items = list(run)
+        items: list[int] = []
+        for d in run:  # of an item and the same turned round, the first
+            if not any(_is_turned(X[:, d], X[:, other]) for other in items):
+                items.append(d)
         if len(items) >= FEWEST_ITEMS:
             yield items
+
+
+def _is_turned(x: Values, y: Values) -> bool:
+    """Return whether two items are one, turned round or not."""
+    known = np.isfinite(x) & np.isfinite(y)
+    return bool(known.any()) and 0.0 in (np.ptp((x + y)[known]), np.ptp((x - y)[known]))
 
 
 def _score(items: Values, score: Values, half: float) -> tuple[Values, float, int] | None:
