@@ -591,9 +591,14 @@ def test_levels_of_labels_stand_in_the_order_of_their_codes(
 
 
 @pytest.mark.parametrize(
-    "pair", [("rather", "rather not"), ("einverstanden", "einverstanden, aber nicht ganz")]
+    "pair",
+    [
+        ("rather", "rather not"),
+        ("einverstanden", "einverstanden, aber nicht ganz"),
+        ("PG", "PG-13"),
+    ],
 )
-def test_levels_that_differ_by_a_negation_are_not_proposed_as_one(pair: tuple[str, str]) -> None:
+def test_levels_that_differ_by_a_negation_or_number_are_not_one(pair: tuple[str, str]) -> None:
     table = pa.table({"q": repeat(*pair, "so so"), "x": texts(np.linspace(0, 9.5, ROWS))})
     assert "may be one level" not in guess_schema(table).to_yaml()
 

@@ -46,14 +46,16 @@ def test_ratings_of_performance_are_a_scale() -> None:
     assert column.missing == (MissingCode("Not rated", impute=False),)
 
 
-def test_a_dash_among_amounts_may_be_nothing() -> None:
-    cells = [f"£{1000 + 37 * i:,}" if i % 3 else "-" for i in range(ROWS)]
+@pytest.mark.parametrize("dash", "-–—")
+def test_a_dash_among_amounts_may_be_nothing(dash: str) -> None:
+    cells = [f"£{1000 + 37 * i:,}" if i % 3 else dash for i in range(ROWS)]
     column, reason = guessed("Bonus", cells)
-    assert codes(column) == {"-"}
-    assert reason.endswith('"-" may be 0, as accounts write it: then write 0 into these cells')
+    assert codes(column) == {dash}
+    note = f'"{dash}" may be 0, as accounts write it: then write 0 into these cells'
+    assert reason.endswith(note)
     table = pa.table({"Bonus": cells, "y": [float(i % 7) for i in range(ROWS)]})
     said = dict(guess_schema(table).codes)
-    assert said["Bonus"] == (["-"], 67)
+    assert said["Bonus"] == ([dash], 67)
     assert "accounts" not in guessed("height", [cell.replace("£", "") for cell in cells])[1]
 
 

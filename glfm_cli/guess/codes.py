@@ -22,7 +22,7 @@ from glfm_cli.guess.stray import HIGH_CODES, LOW_CODES
 # Never a value of their own (compared in lower case).
 GAP_WORDS = words(
     """na n/a n.a. n.a #n/a <na> nan null (null) #null! #value! #div/0! \\n ? ?? ??? . .. - -- ---
-    ---- ----- ./. .|.
+    ---- ----- – — ./. .|.
     missing (missing) <missing> k.a. fehlt fehlend s/d"""
 ) | {
     *("not available", "no data", "k. a.", "keine angabe", "keine angaben", "ohne angabe"),

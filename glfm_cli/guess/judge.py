@@ -36,7 +36,7 @@ LEAST_DATES = 10  # different ones beside which a few texts are none
 LEAST_OF_LEVEL = 10  # rows of a text that is a level beside a few amounts, such as placebo
 MOST_STRAY = 4  # different codes that are numbers, among words or dates
 LEADING_ZERO = r"^[+-]?0\d"
-DASH_OF_ACCOUNTS = '"-" may be 0, as accounts write it: then write 0 into these cells'
+DASH_OF_ACCOUNTS = '"{}" may be 0, as accounts write it: then write 0 into these cells'
 MOST_SHOWN = 5  # of codes, in the reason of a guess
 
 
@@ -131,8 +131,9 @@ def judge(column: Profile) -> Verdict:
         guessed, how = _as_written(guessed, rest)
         reason += how
         accounts = guessed.unit in CURRENCIES or rest.matches(r"\(").any()
-        if accounts and "-" in (code.text for code in gaps.codes):
-            gaps = gaps._replace(notes=(*gaps.notes, DASH_OF_ACCOUNTS))
+        dashes = [code.text for code in gaps.codes if code.text in "-–—"]
+        if accounts and dashes:
+            gaps = gaps._replace(notes=(*gaps.notes, DASH_OF_ACCOUNTS.format(dashes[0])))
     measured = guessed.numeric and not guessed.integral and is_intensity(name)
     if measured and n_observed < column.n_rows:
         reason += "; `missingness: probit` if low ones are missing more often"

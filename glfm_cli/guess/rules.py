@@ -127,7 +127,7 @@ def _codes(
         guessed = np.asarray(pc.is_in(whole.texts, value_set=pa.array(codes, pa.string())))
         clear = gap_words(whole)
         if verdict.column.unit in CURRENCIES:
-            clear &= ~whole.matches("^-$")  # which is 0 of accounts
+            clear &= ~whole.matches("^[-–—]$")  # which is 0 of accounts
         column = whole.keep(guessed & ~clear & ~missing_by_file(whole))
         if column.n_distinct:
             found[column.name] = column.words(), column.n_observed

@@ -60,6 +60,7 @@ def same_levels(verdict: Verdict, column: Profile) -> list[str]:
     for word in list(key.values()):
         longer = {w for w in key.values() if w != word and w.startswith(word)}
         longer = {w for w in longer if _NEGATIONS.isdisjoint(w.split())}
+        longer = {w for w in longer if not re.search(r"\d", w)}  # PG and PG-13 are two
         # A cross of two others, such as HFxFV, is neither.
         longer = {w for w in longer if _JOINED.sub("", w[len(word) :]) not in key.values()}
         # I, II and III, or A and AB, are no short forms.
