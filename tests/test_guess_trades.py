@@ -73,6 +73,15 @@ def test_numbers_in_several_units_or_among_words_are_named() -> None:
     years = [f"{1800 + i}" if i % 9 else f"c. {1800 + i}" for i in repeat(*range(160))]
     reason = guessed("built", years)[1]
     assert reason.startswith("ignored: numbers, but 23 cells are none, such as c. 1800 and c. 1809")
+    hours = [f"{i / 10}" if i % 9 else f"about {i}" for i in repeat(*range(1, 60))]
+    assert guessed("hours", hours)[1].startswith("ignored: numbers, but 20 cells are none, such as")
+    miles = [f"{9 + 3 * i},000 km" if i % 9 else f"{9 + 3 * i}k" for i in range(ROWS)]
+    assert guessed("mileage", miles)[1].endswith("12,000 km and 9k; write them alike to model them")
+    assert guessed("mileage", [one for one in miles if one[-1] == "k"] * 2)[0].unit == "k"
+    budget = [f"${1 + 0.1 * i:.1f}M" if i % 9 else "Unknown" for i in range(ROWS)]
+    assert guessed("budget", budget)[1].startswith("ignored: numbers between a currency and a unit")
+    icd = [f"{200 + i / 10}" if i % 9 else f"V{i % 40}" for i in repeat(*range(1, 70))]
+    assert guessed("diagnosis", icd)[0].levels
 
 
 def test_codes_with_leading_zeros_are_not_called_texts_among_numbers() -> None:

@@ -31,6 +31,7 @@ LEAST_MARKED = 3  # numbers beside a text from which it is a unit
 LEAST_NUMBERS = 10  # different ones beside which a text that recurs is no level
 
 _NO_UNITS = words("am pm a.m. p.m. uhr st nd rd th o'clock bc ad") | {"a", "b"}
+_SIZES = {"k", "M", "mn", "bn"}  # of thousands and more: 45k
 _AROUND = "|".join(sorted(map(re.escape, CURRENCIES), key=len, reverse=True))
 _SIGN = f"[+{MINUS}]?"
 _CELL = re.compile(
@@ -147,7 +148,7 @@ def _interval_part(text: str, count: int) -> _Parts | None:
     if (found := parse_interval(text)) is None:
         return None
     parts = [_part(end, count) for end in (found.high, found.low) if end is not None]
-    if None in parts:
+    if any(part is None or part.mark in _SIZES for part in parts):  # 1k-5k is a step of a scale
         return None
     marked = next((part for part in parts if part and part.mark), parts[0])
     return marked and marked._replace(text=text)
@@ -175,7 +176,7 @@ def _marks(parts: list[_Parts]) -> Counter[str]:
 
 
 def _is_known(mark: str) -> bool:
-    return not mark or mark == "%" or mark in UNITS | CURRENCIES
+    return not mark or mark == "%" or mark in UNITS | CURRENCIES | _SIZES
 
 
 def _is_unit(mark: str, parts: list[_Parts]) -> bool:

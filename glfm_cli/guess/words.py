@@ -35,6 +35,7 @@ _PAIR = r"^\d+(?:[.,]\d+)? ?/ ?\d+(?:[.,]\d+)?$"
 _WITH_ERROR = r"^\S+ ?(?:±|\+/-|\+-) ?\d\S*$"  # 20.31±0.05
 _FORTRAN = r"^[+-]?\d*\.?\d+[dD][+-]?\d+$"  # 1.5D-10
 _BETWEEN = r"^\p{Sc} ?\d[\d.,]* ?[A-Za-z]{1,3}$"  # $1.2m, €500k
+_WITH_WORDS = r"(?:^|\s)\d+(?:[.,]\d+)?(?:\s|$)"  # about 3, 5 hours
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
 
 
@@ -58,8 +59,9 @@ def judge_words(column: Profile) -> Verdict:
     if column.n_distinct >= FEWEST_ONCE and column.matches(_FORTRAN).all():
         such = f"such as {_first(column)}; write E for the D of their exponents"
         return ignore(name, f"numbers, {such}")
-    if column.n_distinct >= FEWEST_ONCE and column.matches(_BETWEEN).all():
-        such = f"{_first(column)}; write the number alone, all in one unit"
+    between = column.keep(~codes.word_codes(column, codes.DOUBTFUL_WORDS))
+    if between.n_distinct >= FEWEST_ONCE and between.matches(_BETWEEN).all():
+        such = f"{_first(between)}; write the number alone, all in one unit"
         return ignore(name, f"numbers between a currency and a unit, such as {such}")
     if column.n_distinct == column.n_observed:
         where = "every row" if column.all_different else f"each of its {column.n_observed} cells"
@@ -76,7 +78,11 @@ def judge_words(column: Profile) -> Verdict:
         return ignore(name, "remarks, by the name: an empty cell has none")
     x = column.numbers[column.is_number]
     measured = np.any(x != np.floor(x)) or (x.size > MOST_CODES and not names.is_code(name))
-    if measured and (told := _beside_numbers(column)):
+    in_words = column.matches(_WITH_WORDS)[~column.is_number]
+    told = _beside_numbers(column)
+    if not told and 2 * in_words.sum() > in_words.size:
+        told = _among_numbers(column)
+    if measured and told:
         return ignore(name, told)
     return _levels(column)
 
