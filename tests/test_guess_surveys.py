@@ -13,6 +13,7 @@ from glfm_cli.guess import guess_schema
 from glfm_cli.io import read_table
 from glfm_cli.io.declared import declare
 from glfm_cli.schema import ColumnType, MissingCode, Role
+from tests.cli.conftest import run_here
 
 N = 240
 _RNG = np.random.default_rng(8)
@@ -78,6 +79,27 @@ def test_what_is_known_in_one_row_of_each_patient_is_told() -> None:
     assert found["twice"].startswith("no value in all 80 rows where visit is month_3")
     del columns["visit"]
     assert skips(columns) == {"height": once, "sex": once}
+
+
+def test_what_is_the_same_in_all_rows_of_an_id_is_told_where_some_are_missing(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(4)
+    of = np.repeat(np.arange(60), 4)
+    age = [str(x) for x in rng.integers(18, 80, 60)[of]]
+    lines = ["subject,age,rt,height"]
+    for i, one in enumerate(age):
+        shown = "" if i % 9 == 4 else one
+        lines.append(f"S{of[i]},{shown},{rng.normal(500, 50):.0f},{150 + of[i] % 37}")
+    (tmp_path / "trials.csv").write_text("\n".join(lines) + "\n")
+    told = (
+        "the same in all rows of each subject where it is known, but not in completed cells, "
+        "unless subject has `role: group`"
+    )
+    assert guess_schema(read_table(tmp_path / "trials.csv")).skips == {"age": told}
+    short = ("--chains", "1", "--warmup", "2", "--draws", "2", "--threads", "1", "-q")
+    done = run_here("impute", tmp_path / "trials.csv", "--types", "auto", *short)
+    assert done.lines("Warning") == [f"Warning: column 'age': {told}"]
 
 
 @pytest.mark.parametrize("towns", [["Rome", "Oslo", "Köln", "Paris"], ["Rome", "Oslo"] * 3])

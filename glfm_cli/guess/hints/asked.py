@@ -63,12 +63,34 @@ def skips_of(
         if several is not None and group is not None and is_known_once(there, group):
             once = f"known in one row of each {columns[several].name}; what holds for its others "
             found[name] = once + "write into them" + (f"; {found[name]}" if hint else "")
+        elif (
+            several is not None
+            and group is not None
+            and not there.all()
+            and _is_known_elsewhere(coded(table.column(i), verdict).rows, group)
+        ):
+            found[name] = (
+                f"the same in all rows of each {columns[several].name} where it is known, but not "
+                f"in completed cells, unless {columns[several].name} has `role: group`"
+            )
         measured = verdict.column.numeric and verdict.column.moment is None
         if unit is not None and measured:
             x = numbers_of(table.column(i), columns[i].written)
             told = in_several_units(x, unit, of_levels)
             found |= {name: told} if told else {}
     return found
+
+
+def _is_known_elsewhere(values: NDArray[np.int64], group: NDArray[np.int64]) -> bool:
+    """Return whether a column never differs in a group, and is known in some rows of one alone.
+
+    values, group : which value each row has, -1 of none, and of which group it is (n,)
+    """
+    there = values >= 0
+    known = np.bincount(group, weights=there)
+    if not np.any((known > 0) & (known < np.bincount(group))):
+        return False
+    return is_group_level(np.where(there, values, np.nan), group)
 
 
 def _or_group(hint: str, values: NDArray[np.int64], filters: Sequence[Filter]) -> str:
