@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,8 @@ def test_a_cell_is_read_in_its_form_and_in_no_other(
         (Numerals(".", ",", unit="$"), ["($5)", "$1,200"], "3400", "$3,400"),
         (Numerals(".", ","), ["(5.0)", "1,200.5"], "-3400", "(3,400.0)"),
         (Numerals(unit="EUR"), ["+5 EUR", "-3 EUR"], "4", "+4 EUR"),
+        (Numerals(".", ","), ["+5", "−3", "−7", "0"], "-4", "−4"),
+        (Numerals(".", ",", unit="$"), ["−$5", "-$3", "−$7"], "-4", "−$4"),
         (Numerals(","), ["1,50E-03", "2,25E+04"], "0.0123", "1,23E-02"),
     ],
 )
@@ -174,6 +177,7 @@ def test_a_minus_of_print_is_read_where_the_hint_says(
     (tmp_path / "t.yaml").write_text(f"columns: {{a: {{type: real, {key}}}, b: real}}\n")
     done = glfm(*run)
     assert done.returncode == 0, done.stderr
+    assert "-" not in re.sub("e-", "", (tmp_path / "o.csv").read_text())  # completed ones, too
 
 
 @pytest.mark.parametrize(

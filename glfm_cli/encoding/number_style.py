@@ -32,6 +32,7 @@ class NumberStyle:
     inner_sign : whether a sign stands between the text before and the digits
     plus : whether numbers above zero have a sign
     brackets : whether numbers below zero stand in brackets, as in accounts
+    minus : how it is printed
     """
 
     decimal: str = "."
@@ -45,10 +46,11 @@ class NumberStyle:
     inner_sign: bool = False
     plus: bool = False
     brackets: bool = False
+    minus: str = "-"
 
     def write(self, number: Decimal) -> str:
         """Return a number, rounded already, as a cell of the column."""
-        sign = "-" if number < 0 else "+" if self.plus and number > 0 else ""
+        sign = self.minus if number < 0 else "+" if self.plus and number > 0 else ""
         whole, _, fraction = f"{abs(number):f}".partition(".")
         power = ""
         if self.exponent:
@@ -103,6 +105,7 @@ def learn_style(numerals: Numerals, texts: Iterable[str]) -> NumberStyle:
     places = [len(fraction) for _, _, fraction in numbers]
     long = [whole for whole, _, _ in numbers if len(whole) > 3]
     most = max(places, default=None)
+    minuses = [one for match in found for one in match["outer"] + match["inner"] if one in MINUS]
     mixed = 0 < len(powers) <= len(parts) / 2
     return NumberStyle(
         decimal=numerals.decimal,
@@ -115,13 +118,9 @@ def learn_style(numerals: Numerals, texts: Iterable[str]) -> NumberStyle:
         behind=_usual(match["behind"] for match in found),
         inner_sign=any(match["before"] and match["inner"].strip() for match in found),
         plus=any("+" in match["outer"] + match["inner"] for match in found),
-        brackets=2 * len(in_brackets) > len(in_brackets) + _n_negative(found),
+        brackets=len(in_brackets) > len(minuses),
+        minus=_usual(minuses, "-"),
     )
-
-
-def _n_negative(found: Iterable[re.Match[str]]) -> int:
-    """Return how many numbers have a minus."""
-    return sum(not set(MINUS).isdisjoint(match["outer"] + match["inner"]) for match in found)
 
 
 def style_from_dict(entries: Mapping[str, Any]) -> NumberStyle | MomentStyle:
