@@ -184,3 +184,27 @@ def test_postcodes_are_codes() -> None:
     assert guessed("PLZ", [f"{10115 + 37 * (i % 40)}" for i in range(ROWS)])[0].levels
     reason = guessed("plz5", [f"{10115 + 37 * i}" for i in range(ROWS)])[1]
     assert "codes by their name" in reason
+
+
+def test_counts_of_one_range_by_chance_are_no_answers_to_questions() -> None:
+    rng = np.random.default_rng(6)
+    few = {f"c{k}": np.minimum(rng.poisson(1.5, 400), 5) for k in range(3)}
+    shots, blocks, fouls = few.values()
+    more = {f"x{k}": rng.normal(size=400) for k in range(2)}
+    apart = {"3P": shots, "x": more["x0"], "BLK": blocks, "y": more["x1"], "PF": fouls}
+    together = {"tired": shots, "sad": blocks, "tense": fouls}
+    stem = {"q1": shots, "x": more["x0"], "q2": blocks, "y": more["x1"], "q3": fouls}
+    count, scale = ColumnType.COUNT, ColumnType.ORDINAL
+    for columns, kind in ((apart, count), (together, scale), (stem, scale)):
+        table = pa.table({k: [f"{v:g}" for v in x] for k, x in columns.items()})
+        types = {one.name: one.type for one in guess_schema(table).schema.columns}
+        assert {types[k] for k in columns if k not in "xy"} == {kind}
+
+
+def test_degrees_of_american_forms_are_in_order() -> None:
+    degrees = (
+        *("Less than high school", "High school graduate", "Some college", "Associate's degree"),
+        *("Bachelor’s degree", "Master's degree", "Doctorate"),
+    )
+    column, reason = guessed("education", repeat(*sorted(degrees)))
+    assert (column.type, column.levels) == (ColumnType.ORDINAL, degrees), reason

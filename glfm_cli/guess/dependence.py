@@ -12,6 +12,7 @@ Columns of numbers enter by their ranks, others by indicators of their commonest
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
@@ -26,7 +27,7 @@ from glfm_cli.guess.profile import Profile
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN, Numerals
 
-Evidence = Literal["items", "order", "codes"]
+Evidence = Literal["items", "alike", "order", "codes"]
 
 ROWS = 4000  # that are looked at, evenly spaced
 MOST_COLUMNS = 60
@@ -45,7 +46,8 @@ Values = NDArray[np.float64]
 def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Evidence]:
     """Return what the table tells of its columns of few whole numbers, by place.
 
-    "items" : several columns have the same numbers;  "order", "codes" : what others depend on
+    "items" : several columns have the same numbers;  "alike" : so they do, and neither stand
+    together nor have one name but for digits;  "order", "codes" : what others depend on
     """
     codes = [_codes(column) for column in columns]
     bare = [one.keep(~np.isin(one.numbers, of)) for one, of in zip(columns, codes, strict=True)]
@@ -74,7 +76,8 @@ def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Eviden
         elif not _is_asked(bare[place]):
             continue
         elif ranges[_range(bare[place])] >= ALIKE:
-            found[place] = "items"
+            same = [i for i in asked if _range(bare[i]) == _range(bare[place])]
+            found[place] = "items" if _are_items(place, same, columns) else "alike"
         elif share is not None and share >= ORDERED:
             found[place] = "order"
     return found
@@ -84,6 +87,14 @@ def _codes(column: Profile) -> Values:
     """Return the numbers of a column that stand for a missing cell, such as -9."""
     numbers = column.keep(column.is_number)
     return numbers.numbers[number_codes(numbers)] if numbers.n_distinct else numbers.numbers
+
+
+def _are_items(place: int, same: Sequence[int], columns: Sequence[Profile]) -> bool:
+    """Return whether columns of the same numbers, by place, stand together or share a stem."""
+    stem = re.sub(r"\d+", "", columns[place].name)
+    named = sum(re.sub(r"\d+", "", columns[i].name) == stem for i in same)
+    starts = range(place - ALIKE + 1, place + 1)
+    return named >= ALIKE or any({*range(i, i + ALIKE)} <= {*same} for i in starts)
 
 
 def _range(column: Profile) -> tuple[float, float]:

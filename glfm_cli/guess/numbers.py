@@ -142,7 +142,7 @@ def _whole(column: Profile) -> Verdict:
         return count
     if names.is_form_status(name) and set(x) == FORM_STATUS:
         return _ordinal(column, f"{span}: how complete a form is, by the name, as REDCap writes it")
-    in_order = column.evidence in ("items", "order")
+    in_order = column.evidence in ("items", "alike", "order")
     named_code = names.is_code(name) or (names.is_id(name) and not in_order)
     if names.is_numbered_code(name) or (named_code and column.n_distinct <= MAX_CODES):
         return _code(column, span)
@@ -221,7 +221,7 @@ def _few_in_a_row(column: Profile, span: str) -> Verdict:
     low, evidence = column.numbers.min(), column.evidence
     if _is_scale(column):
         return _ordinal(column, f"{span}; the name is a scale's")
-    if evidence == "items":
+    if evidence == "items" or (evidence == "alike" and not (low == 0 and _thins_out(column))):
         return _ordinal(column, f"{span}, as several columns have: an answer scale")
     if low == 0 and _thins_out(column):
         count = Column(column.name, type=ColumnType.COUNT)

@@ -55,7 +55,7 @@ class Profile:
     mixture : why the numbers cannot be read, though they are some
     declared : what the file says of the column
     runs : how often the value changes from one row to the next, and one
-    evidence : {"items", "order", "codes"}; what the other columns tell of few whole numbers
+    evidence : what the other columns tell of few whole numbers, see `evidence_of`
     unit : the unit that stands below its name
     n_empty : rows of the table in which no column has a value
     none_is_gap : whether the table writes `None` in missing cells
