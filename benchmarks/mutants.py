@@ -596,6 +596,10 @@ MUTANTS = {
     "dependences of columns of few rows in common": Mutant(
         "guess/dependence.py", "(n >= 20) & (total > 0)", "(n >= 2) & (total > 0)", DEPENDENCE
     ),
+    "what the last column alone leaves of a weighted sum": Mutant(
+        "guess/weighted.py", "X[:, c] - X[:, taken] @ weights",
+        "X[:, c] - X[:, taken[-1:]] @ weights[-1:]", "tests/test_guess_derived.py"
+    ),
     "times of day in days": Mutant(
         "guess/conversions.py", "FACTORS[moments[later]]", 'FACTORS["date"]',
         "tests/test_guess_herds.py"

@@ -222,6 +222,42 @@ def test_the_hint_can_be_pasted_and_then_holds(tmp_path, monkeypatch: pytest.Mon
         assert change == pytest.approx(value - base, abs=1e-6)
 
 
+def test_points_are_found_in_a_league_and_then_hold(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    won, drawn = rng.integers(5, 25, 150), rng.integers(0, 14, 150)
+    points, goals = 3 * won + drawn, 2 * won + rng.integers(5, 30, 150)
+    lines = ["W,D,L,GF,Pts,PPG"]
+    for i, (w, d, g, p) in enumerate(zip(won, drawn, goals, points, strict=True)):
+        cells = w, d if i % 7 else "", 38 - w - d, g, p if i % 7 != 3 else "", f"{p / 38:.2f}"
+        lines.append(",".join(map(str, cells)))
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    said = run_here("types", tmp_path / "t.csv").stdout
+    assert "# 3 * W + D in all " in said
+    assert 'if it must be so in completed ones: formula: "3 * W + D"\n' in said
+    types = yaml.safe_load(said)
+    types["columns"]["Pts"] = {"type": "count", "formula": "3 * W + D"}
+    short = {"model": "glfm", "chains": 1, "warmup": 2, "draws": 2, "threads": 1}
+    done = impute(tmp_path / "t.csv", types, **short).table.to_pydict()
+    pairs = zip(done["W"], done["D"], done["Pts"], strict=True)
+    assert all(int(p) == 3 * int(w) + int(d) for w, d, p in pairs)
+
+
+@pytest.mark.parametrize("of", range(12))
+def test_sums_of_some_columns_several_times_are_found_and_no_others(of: int) -> None:
+    rng = np.random.default_rng(of)
+    X = rng.poisson(rng.uniform(1, 9, 7), (200, 7)).astype(float)
+    a, b, c = X.T[of % 5 : of % 5 + 3].copy()
+    total = (3 * a + b, 2 * a + b + 5 * c)[of % 2]
+    X[1:][rng.random((199, 7)) < 0.08] = np.nan
+    named = {f"x{i}": x for i, x in enumerate(X.T)}
+    x, y, z = (f"x{of % 5 + i}" for i in range(3))
+    wanted = (f"3 * {x} + {y}", f"2 * {x} + {y} + 5 * {z}")[of % 2]
+    assert formulas(**named, total=total) == {"total": wanted}
+    assert formulas(**named, total=total + (np.arange(200) == 0)) == {}
+    assert formulas(**named, less=3 * a - b) == formulas(**named, half=2.5 * a + b) == {}
+    assert formulas(**named, far=a + 40 * b) == formulas(**named) == {}
+
+
 def test_codes_for_missing_are_no_numbers_of_a_formula() -> None:
     coded = [str(a) if i % 9 else "-99" for i, a in enumerate(AVAL)]
     change = [str(c) if i % 9 else "-99" for i, c in enumerate(CHG)]

@@ -1,8 +1,9 @@
 """Columns that follow from others in every row: differences, products, shares and totals.
 
 Sought are, of numbers that vary, c = a + b, c = a b, c b = a and c b = 100 a (shares, per cent, and
-rates up to 1,000,000), sums of three columns or more that stand together, scores of items, times
-between two dates, and one column in two units; each in every row where all are known.
+rates up to 1,000,000), sums of three columns or more that stand together, scores of items, sums
+of some columns several times, times between two dates, and one column in two units; each in every
+row where all are known.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from glfm_cli.guess.conversions import conversions, spans
 from glfm_cli.guess.scores import scores
+from glfm_cli.guess.weighted import weighted
 
 MOST_COLUMNS = 40  # numbers that are looked at
 LEAST_ROWS = 20  # in which all are known
@@ -66,6 +68,7 @@ def derived(
             *_totals(names, numbers),
             *_pairs(names, numbers),
             *(Derived(*one) for one in scores(names, numbers, half, LEAST_ROWS)),
+            *(Derived(*one) for one in weighted(names, numbers, LEAST_ROWS)),
             *_spans(names, X, half, moments),
             *_conversions(names, numbers, half),
         ):
