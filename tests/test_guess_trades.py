@@ -201,10 +201,15 @@ def test_counts_of_one_range_by_chance_are_no_answers_to_questions() -> None:
         assert {types[k] for k in columns if k not in "xy"} == {kind}
 
 
-def test_degrees_of_american_forms_are_in_order() -> None:
-    degrees = (
-        *("Less than high school", "High school graduate", "Some college", "Associate's degree"),
-        *("Bachelor’s degree", "Master's degree", "Doctorate"),
-    )
-    column, reason = guessed("education", repeat(*sorted(degrees)))
-    assert (column.type, column.levels) == (ColumnType.ORDINAL, degrees), reason
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "Less than high school/High school graduate/Some college/Associate's degree"
+        "/Bachelor’s degree/Master's degree/Doctorate",
+        "minimal/mild/moderat/mittelschwer/schwer",
+    ],
+)
+def test_degrees_of_forms_and_of_severity_are_in_order(steps: str) -> None:
+    levels = tuple(steps.split("/"))
+    column, reason = guessed("q", repeat(*sorted(levels)))
+    assert (column.type, column.levels) == (ColumnType.ORDINAL, levels), reason
