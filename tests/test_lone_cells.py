@@ -177,7 +177,7 @@ def test_forecasts_of_lone_cells_are_those_of_their_own_corrections(model: str) 
         for mine, by_near, by_lone in zip(found, *others, strict=True):
             expected = by_near.copy()
             expected[lone] = by_lone[lone]
-            np.testing.assert_allclose(mine, expected, rtol=1e-5)  # by grids of each block
+            np.testing.assert_allclose(mine, expected, rtol=1e-4)  # by grids of each block
         assert np.array_equal(parts[0][0][d].rows, rows)
 
 

@@ -103,7 +103,7 @@ def test_candidates_search_unless_told_not_to_as_by_a_quick_effort() -> None:
     least, lines = {}, {}
     for search in (True, False):
         given = {**settings, "search": search}
-        problem, _, plan = prepare(table, types, model="auto", settings=given, **length)
+        problem, _, plan = prepare(table, types, model="auto", settings=given, seed=1, **length)
         forest = sample(problem, plan).posterior.chains[1][-1].latent.own
         least[search] = forest.trees.fewest.min()
         lines[search] = bool((forest.lines.place >= 0).any())
