@@ -441,3 +441,24 @@ def test_draws_of_unlike_noise_have_each_their_own(seed: int) -> None:
     mass, first, second = np.sum(each, axis=0)
     sd = np.sqrt(second / mass - (first / mass) ** 2)
     np.testing.assert_allclose(found.sd, link.scale * sd, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 19, 300])
+@pytest.mark.parametrize(("lower", "upper"), [(-np.inf, np.inf), (-9.0, np.inf), (0.5, 1.5)])
+def test_quantiles_of_mixtures_have_their_probability(
+    size: int, lower: float, upper: float
+) -> None:
+    rng = np.random.default_rng(size)
+    n, p = 12, np.array([1e-9, 0.025, 0.3, 0.5, 0.9, 1.0 - 1e-9])
+    mean, sd = rng.uniform(-1.0, 2.0, (n, size)), rng.uniform(0.3, 2.0, (n, size))
+    weight, found = rng.dirichlet(np.ones(size), n), np.empty((n, p.size))
+    mixture_quantiles(mean, sd, weight, np.tile(p, (n, 1)), lower, upper, found)
+    assert np.all(np.diff(found) > 0.0)
+    assert np.all((found >= lower) & (found <= upper))
+    at = np.column_stack([np.full(n, lower), np.full(n, upper), found])
+    z = (at[:, :, None] - mean[:, None]) / sd[:, None]
+    below = np.einsum("nkt,nt->nk", norm.cdf(z), weight)
+    inside = (below[:, 1] - below[:, 0])[:, None]
+    np.testing.assert_allclose(
+        below[:, 2:] - below[:, :1], p * inside, rtol=1e-6, atol=1e-9 * inside.max()
+    )

@@ -172,6 +172,41 @@ GLFM_WIDE void glfm_sum_steps(int n, const double *at, const double *first, cons
     }
 }
 
+GLFM_WIDE double glfm_mixture_cdf(int n, const double *mean, const double *sd, const double *weight,
+                                  double y, double *slope)
+{
+    /* Partial sums in as many lanes whatever the width of the machine's vectors. */
+    double below[GLFM_LANES] = {0.0}, steep[GLFM_LANES] = {0.0}, p[BLOCK], g[BLOCK];
+    for (int start = 0; start < n; start += BLOCK) {
+        int size = n - start < BLOCK ? n - start : BLOCK, whole = size & -GLFM_LANES;
+        const double *m = mean + start, *s = sd + start, *w = weight + start;
+#pragma omp simd
+        for (int i = 0; i < size; i++) {
+            double inv = 1.0 / s[i], u = (y - m[i]) * inv, z = distance(u);
+            double d = density(z), tail = d * mills(z);
+            p[i] = w[i] * (u < 0.0 ? tail : 1.0 - tail);
+            g[i] = w[i] * d * inv;
+        }
+        for (int i = 0; i < whole; i += GLFM_LANES)
+#pragma omp simd
+            for (int l = 0; l < GLFM_LANES; l++) {
+                below[l] += p[i + l];
+                steep[l] += g[i + l];
+            }
+        for (int i = whole; i < size; i++) {
+            below[i - whole] += p[i];
+            steep[i - whole] += g[i];
+        }
+    }
+    double total = 0.0;
+    *slope = 0.0;
+    for (int l = 0; l < GLFM_LANES; l++) {
+        total += below[l];
+        *slope += steep[l];
+    }
+    return total;
+}
+
 /* Splits a positive p into mantissa, in [1, 2), and exponent + 1023. */
 static inline double split(double p, int64_t *exponent)
 {

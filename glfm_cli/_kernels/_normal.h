@@ -48,6 +48,10 @@ void glfm_place_cells(int n, const double *y, const double *lower, const double 
 void glfm_sum_steps(int n, const double *at, const double *first, const double *second, double eta, double inv,
                     double end, double *out);
 
+/* Return sum_i weight_i Phi((y - mean_i) / sd_i); slope is its derivative. */
+double glfm_mixture_cdf(int n, const double *mean, const double *sd, const double *weight, double y,
+                        double *slope);
+
 #define GLFM_OUTER (-6.0)
 #define GLFM_SLIM (1e-4)
 

@@ -1,8 +1,6 @@
 """Quantiles of averaged predictive distributions, tables of their moments, scores of rows."""
 
-from libc.math cimport INFINITY, NAN, exp, fabs, isfinite
-
-from scipy.special.cython_special cimport ndtr
+from libc.math cimport INFINITY, NAN, fabs, isfinite
 
 cdef extern from "_vector.h" nogil:
     void glfm_add_rows(int n_rows, const int* rows, int n, const float* x, float* out) noexcept
@@ -11,28 +9,10 @@ cdef extern from "_vector.h" nogil:
 cdef extern from "_normal.h" nogil:
     void glfm_sum_steps(int n, const double* at, const double* first, const double* second,
                         double eta, double inv, double end, double* out) noexcept
+    double glfm_mixture_cdf(int n, const double* mean, const double* sd, const double* weight,
+                            double y, double* slope) noexcept
 
-include "_ndtr.pxi"
-
-
-cdef double mixture_cdf(const double* mean, const double* sd, const double* weight, Py_ssize_t T,
-                        double y, double* density) noexcept nogil:
-    """Return sum_t w_t Phi((y - mean_t)/sd_t); density gets its derivative."""
-    cdef double total = 0.0, slope = 0.0, u
-    cdef Py_ssize_t t
-    for t in range(T):
-        u = (y - mean[t]) / sd[t]
-        if u < 8.5:
-            if u > -8.5:
-                total += weight[t] * ndtr(u)
-                slope += weight[t] * exp(-0.5 * u * u) / sd[t]
-        else:
-            total += weight[t]
-    density[0] = slope * INV_SQRT_2PI
-    return total
-
-
-cdef double invert(const double* mean, const double* sd, const double* weight, Py_ssize_t T,
+cdef double invert(const double* mean, const double* sd, const double* weight, int T,
                    double p, double lower, double upper, double start) noexcept nogil:
     """Return y with mixture cdf p in [lower, upper]: Newton's step, kept inside a bracket."""
     cdef double low = lower, high = upper, y = start, f, density, step
@@ -40,7 +20,7 @@ cdef double invert(const double* mean, const double* sd, const double* weight, P
     if not (low < y < high):
         y = 0.5 * (low + high)
     for i in range(200):
-        f = mixture_cdf(mean, sd, weight, T, y, &density) - p
+        f = glfm_mixture_cdf(T, mean, sd, weight, y, &density) - p
         if f > 0.0:
             high = y
         else:
@@ -63,7 +43,8 @@ def mixture_quantiles(
     double[:, ::1] out,           # out (n, Q)
 ):
     """Quantiles of n mixtures of T normals, truncated. O(n Q T), about eight passes each."""
-    cdef Py_ssize_t n, t, j, T = mean.shape[1]
+    cdef Py_ssize_t n, t, j
+    cdef int T = <int> mean.shape[1]
     cdef double low, high, centre, below, above, density, target
     with nogil:
         for n in range(mean.shape[0]):
@@ -77,10 +58,10 @@ def mixture_quantiles(
             below = 0.0
             above = 1.0
             if isfinite(lower):
-                below = mixture_cdf(&mean[n, 0], &sd[n, 0], &weight[n, 0], T, lower, &density)
+                below = glfm_mixture_cdf(T, &mean[n, 0], &sd[n, 0], &weight[n, 0], lower, &density)
                 low = max(low, lower)
             if isfinite(upper):
-                above = mixture_cdf(&mean[n, 0], &sd[n, 0], &weight[n, 0], T, upper, &density)
+                above = glfm_mixture_cdf(T, &mean[n, 0], &sd[n, 0], &weight[n, 0], upper, &density)
                 high = min(high, upper)
             for j in range(p.shape[1]):
                 target = below + p[n, j] * (above - below)
